@@ -1,0 +1,102 @@
+/* arch/arch.h - everything of the CPU, one const table per CPU.
+ *
+ * No other folder has an #ifdef of a CPU. Functions on bytes are pure: they need
+ * no process and are tested without one. */
+#ifndef TL_ARCH_ARCH_H
+#define TL_ARCH_ARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/user.h>
+
+#include "base/types.h"
+
+typedef struct user_regs_struct tl_regs;
+
+enum { TL_INSN_MAX = 16, TL_SLOT_SIZE = 64, TL_STUB_SIZE = 512 };
+
+/* How control goes on after one instruction. */
+enum tl_flow {
+	TL_FLOW_NEXT,	       /* falls through */
+	TL_FLOW_JUMP,	       /* direct, always; .target */
+	TL_FLOW_BRANCH,	       /* direct, or falls through; .target */
+	TL_FLOW_JUMP_INDIRECT, /* register or memory */
+	TL_FLOW_CALL,	       /* direct; .target; comes back */
+	TL_FLOW_CALL_INDIRECT,
+	TL_FLOW_RETURN,
+	TL_FLOW_STOP, /* ud2, hlt, int3: control does not go on */
+};
+
+struct tl_insn {
+	uint8_t length;
+	enum tl_flow flow;
+	tl_vaddr target; /* of direct jumps, branches, calls */
+	bool is_syscall; /* the address after it can be seen by the kernel and signal handlers */
+};
+
+/* How to get past a site without lifting its byte. */
+enum tl_step_kind {
+	TL_STEP_FIXED,	/* the instruction changes the pc alone: go to .target (endbr, nop, jmp) */
+	TL_STEP_BRANCH, /* as the flags say: .target or .next */
+	TL_STEP_RETURN, /* any slot that holds a plain return will do: the shared one */
+	TL_STEP_SLOT,	/* run .code, placed at the slot this was made for */
+};
+
+struct tl_step {
+	enum tl_step_kind kind;
+	uint8_t condition; /* TL_STEP_BRANCH: arch's own code */
+	uint8_t length;	   /* of .code, <= TL_SLOT_SIZE */
+	tl_vaddr target, next;
+	uint8_t code[TL_SLOT_SIZE];
+	/* For tasks found inside a slot (detach, a signal handler's return address):
+	 * code offset -> where the program would be. Offsets between are "not yet moved on". */
+	uint8_t done_at; /* code[0..done_at) is the instruction not yet executed */
+};
+
+struct tl_arch {
+	const char *name;
+	uint16_t elf_machine;
+	const uint8_t *trap; /* the breakpoint instruction */
+	unsigned trap_length;
+	const uint8_t *plain_return; /* the shared slot */
+	unsigned plain_return_length;
+	/* A slot must lie within this distance of the code it was copied from. */
+	int64_t slot_reach;
+
+	uint64_t (*pc)(const tl_regs *);
+	uint64_t (*sp)(const tl_regs *);
+	size_t pc_offset; /* for PTRACE_POKEUSER */
+	size_t (*gap_after_trap)(void); /* pc reported at a trap - address of the site */
+	/* Whether the task was stopped inside a system call that would be restarted, so that
+	 * moving its pc needs care: orig_rax >= 0 with one of the -ERESTART values. */
+	bool (*in_syscall)(const tl_regs *);
+	/* System call number and arguments of a task stopped inside one. */
+	void (*syscall_args)(const tl_regs *, long *number, uint64_t args[6]);
+	int64_t (*syscall_result)(const tl_regs *);
+	/* Arguments of the ABI's integer registers, at a function's first instruction. */
+	uint64_t (*argument)(const tl_regs *, unsigned i);
+
+	/* Decodes one instruction at AT from N bytes. Negative errno (EILSEQ, no text) when it
+	 * is not one or is not known. */
+	int (*decode)(const uint8_t *bytes, size_t n, tl_vaddr at, struct tl_insn *out);
+	/* Makes the way past the instruction at AT (its original bytes), for a slot at
+	 * SLOT. -ENOTSUP with a text when it cannot be displaced, -ERANGE when the slot is too
+	 * far. SLOT of {0}: only asks whether and how (kind is valid, code is not). */
+	int (*make_step)(const uint8_t *bytes, size_t n, tl_vaddr at, tl_vaddr slot,
+			 struct tl_step *out);
+	/* TL_STEP_FIXED and TL_STEP_BRANCH: where the pc goes. */
+	tl_vaddr (*step_target)(const struct tl_step *, const tl_regs *);
+
+	/* Code that, jumped to from anywhere in user mode, saves every register it uses below
+	 * the red zone, makes the system call, restores them all, and jumps to RESUME. It
+	 * needs no tracer to finish. Placed at AT; returns its length, <= TL_STUB_SIZE. */
+	size_t (*syscall_stub)(tl_vaddr at, long number, const uint64_t args[6], tl_vaddr resume,
+			       uint8_t *out);
+};
+
+extern const struct tl_arch tl_arch_x86_64;
+/* The CPU this was built for. */
+const struct tl_arch *tl_arch_native(void);
+
+#endif
