@@ -71,6 +71,9 @@ struct tl_arch {
 	/* Whether the task was stopped inside a system call that would be restarted, so that
 	 * moving its pc needs care: orig_rax >= 0 with one of the -ERESTART values. */
 	bool (*in_syscall)(const tl_regs *);
+	/* If the task was stopped as its system call returned EINTR: makes the registers call
+	 * again, and tells so. */
+	bool (*undo_eintr)(tl_regs *);
 	/* System call number and arguments of a task stopped inside one. */
 	void (*syscall_args)(const tl_regs *, long *number, uint64_t args[6]);
 	int64_t (*syscall_result)(const tl_regs *);
