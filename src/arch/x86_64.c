@@ -1,3 +1,4 @@
+#include <errno.h>
 #include "arch/x86_64.h"
 
 #include <elf.h>
@@ -6,6 +7,21 @@
 static uint64_t pc(const tl_regs *r)
 {
 	return r->rip;
+}
+
+static void set_pc(tl_regs *r, uint64_t to)
+{
+	r->rip = to;
+}
+
+/* -EINTR in rax with a system call's number in orig_rax: `syscall' is two bytes long. */
+static bool undo_eintr(tl_regs *r)
+{
+	if ((int64_t)r->orig_rax < 0 || (int64_t)r->rax != -EINTR)
+		return false;
+	r->rax = r->orig_rax;
+	r->rip -= 2;
+	return true;
 }
 
 static uint64_t sp(const tl_regs *r)
@@ -171,6 +187,8 @@ const struct tl_arch tl_arch_x86_64 = {
 	.slot_reach = INT64_C(0x70000000),
 	.pc = pc,
 	.sp = sp,
+	.set_pc = set_pc,
+	.undo_eintr = undo_eintr,
 	.pc_offset = offsetof(struct user, regs.rip),
 	.gap_after_trap = gap_after_trap,
 	.in_syscall = in_syscall,
