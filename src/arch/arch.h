@@ -110,6 +110,9 @@ struct tl_arch {
 	 * those that it has no register for. */
 	uint64_t (*argument)(const tl_regs *, unsigned i);
 
+	/* The register that DWARF gives number N, the pc's included; false: none we have. */
+	bool (*dwarf_register)(const tl_regs *, unsigned n, uint64_t *out);
+
 	/* Decodes one instruction at AT from N bytes. Negative errno (EILSEQ, no text) when it
 	 * is not one or is not known. */
 	int (*decode)(const uint8_t *bytes, size_t n, tl_vaddr at, struct tl_insn *out);
