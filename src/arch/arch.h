@@ -95,6 +95,9 @@ struct tl_arch {
 	unsigned plain_return_length;
 	/* A slot must lie within this distance of the code it was copied from. */
 	int64_t slot_reach;
+	/* Bytes below the stack pointer that code may use, and that unwinding reads: after an
+	 * epilogue's pops the tables still name the places popped. */
+	unsigned red_zone;
 
 	uint64_t (*pc)(const tl_regs *);
 	uint64_t (*sp)(const tl_regs *);

@@ -181,6 +181,7 @@ const struct tl_arch tl_arch_x86_64 = {
 	/* A rel32 reaches 2 GiB; the margin lets an operand of the displaced instruction lie
 	 * a module's length to the other side. */
 	.slot_reach = INT64_C(0x70000000),
+	.red_zone = 128,
 	.pc = pc,
 	.sp = sp,
 	.pc_offset = offsetof(struct user, regs.rip),

@@ -28,7 +28,8 @@ struct tl_unwind_source {
 
 struct tl_stack_copy {
 	tl_regs regs;
-	tl_vaddr base; /* address of bytes[0], <= sp */
+	tl_vaddr base; /* address of bytes[0]: sp - arch's red_zone, or stacks stopped in an
+			  epilogue come out incomplete */
 	const uint8_t *bytes;
 	size_t n;
 };

@@ -199,7 +199,7 @@ static void take(pid_t pid, struct tl_stack_copy *copy, size_t most)
 	ssize_t got = 0;
 
 	cr_assert_eq(ptrace(PTRACE_GETREGS, pid, NULL, &copy->regs), 0);
-	copy->base.u = copy->regs.rsp;
+	copy->base.u = copy->regs.rsp - tl_arch_native()->red_zone;
 	copy->bytes = bytes;
 	/* The last page before the stack's end cuts the read short. */
 	for (size_t page = 4096, at = 0; at < n; at += (size_t)got, page = 4096) {
