@@ -222,9 +222,12 @@ sys.exit(subprocess.run(sys.argv[2:], stderr=subprocess.DEVNULL).returncode != -
 			$sig "$trapline" record ./target sig$sig
 		report $? "death of signal $sig, as waitpid() sees it"
 	done
-	run -q ./target 7 && false
+	run -q ./target 7
 	[ "$status" -eq 7 ] && [ ! -s out ] && [ -s err ]
 	report $? "the live form's report goes to stderr, its status is the target's"
+	run -o /dev/null ./target
+	[ "$status" -eq 0 ] && grep -q 'no report: /dev/null' err
+	report $? "an output that cannot be read back: no report, no failure"
 	run record -q -- ./target 5
 	[ "$status" -eq 5 ] && [ ! -s out ] && [ ! -s err ]
 	report $? "-- before the program; -q says nothing"
