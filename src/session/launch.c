@@ -30,9 +30,6 @@ become(const struct tl_session *s, const struct tl_launch *l, const struct pipes
 	if (l->uid != (uid_t)-1 && (initgroups(l->user, l->gid) < 0 || setgid(l->gid) < 0 ||
 				    setuid(l->uid) < 0))
 		goto failed;
-	for (int i = 0; i < 2; i++)
-		if (l->ignored[i])
-			signal(l->ignored[i], SIG_IGN);
 	execvp(l->argv[0], l->argv);
 failed:
 	err = errno;

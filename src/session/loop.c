@@ -49,7 +49,12 @@ static void watch_signals(void)
 	sigfillset(&sa.sa_mask);
 	sigemptyset(&set);
 	for (int i = 0; i < N_SIGNALS; i++) {
-		sigaction(signals[i].signal, &sa, NULL);
+		struct sigaction was;
+
+		/* Under nohup a hang-up stays ignored, by us and by whom we launch. */
+		sigaction(signals[i].signal, NULL, &was);
+		if (was.sa_handler != SIG_IGN || signals[i].bit == TICK_BIT)
+			sigaction(signals[i].signal, &sa, NULL);
 		sigaddset(&set, signals[i].signal);
 	}
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);

@@ -23,12 +23,12 @@ void tl_place_init(struct tl_session *s)
 	s->cpu = -1;
 	if (sched_getaffinity(0, sizeof s->own_cpus, &s->own_cpus) < 0)
 		CPU_ZERO(&s->own_cpus);
-	if (s->options.pin == TL_PIN_NEVER)
+	if (s->options.cpu < 0)
 		return;
 	CPU_ZERO(&one);
-	CPU_SET(sched_getcpu(), &one);
+	CPU_SET(s->options.cpu, &one);
 	if (sched_setaffinity(0, sizeof one, &one) == 0)
-		s->cpu = sched_getcpu();
+		s->cpu = s->options.cpu;
 }
 
 /* A target bound to other CPUs is not moved: we go to it instead. */

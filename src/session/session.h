@@ -54,6 +54,7 @@ struct tl_task {
 	pid_t tid;
 	struct tl_process *process; /* NULL for an orphan */
 	enum tl_task_state state;
+	tl_vaddr site_at; /* the site it stopped at, while that is handled; the engine's */
 	bool reaped; /* its current stop, when it is a trap: see target/wait.h */
 	bool fresh;  /* born traced; its first stop is still to come */
 	bool ended;  /* the engine knows: it passed its exit event */
@@ -115,12 +116,10 @@ struct tl_engine_ops {
 	int (*signalled)(void *engine, int signal);
 };
 
-enum tl_pin { TL_PIN_AUTO, TL_PIN_NEVER };
-
 struct tl_session_options {
 	bool kill_with_us; /* the kernel is to kill the targets when we die */
 	bool follow;
-	enum tl_pin pin;
+	int cpu; /* where this thread sits and hot tasks are moved to; -1: nobody is moved */
 };
 
 enum tl_end {
@@ -167,7 +166,6 @@ struct tl_launch {
 	const char *user; /* for initgroups; NULL */
 	/* What the target is to inherit: we changed our own. */
 	const sigset_t *sigmask;
-	int ignored[2]; /* signals to be ignored in it, 0: none */
 };
 int tl_session_launch(struct tl_session *s, const struct tl_launch *l, int *launch_error);
 /* session/attach.c. Nobody is stopped by it. */
