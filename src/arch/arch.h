@@ -95,6 +95,9 @@ struct tl_arch {
 	unsigned plain_return_length;
 	/* A slot must lie within this distance of the code it was copied from. */
 	int64_t slot_reach;
+	/* Bytes below the stack pointer that code may use, and that unwinding reads: after an
+	 * epilogue's pops the tables still name the places popped. */
+	unsigned red_zone;
 
 	uint64_t (*pc)(const tl_regs *);
 	uint64_t (*sp)(const tl_regs *);
@@ -113,6 +116,9 @@ struct tl_arch {
 	/* Arguments of the ABI's integer registers, at a function's first instruction; 0 for
 	 * those that it has no register for. */
 	uint64_t (*argument)(const tl_regs *, unsigned i);
+
+	/* The register that DWARF gives number N, the pc's included; false: none we have. */
+	bool (*dwarf_register)(const tl_regs *, unsigned n, uint64_t *out);
 
 	/* Decodes one instruction at AT from N bytes. Negative errno (EILSEQ, no text) when it
 	 * is not one or is not known. */

@@ -89,6 +89,18 @@ static uint64_t argument(const tl_regs *r, unsigned i)
 	return 0;
 }
 
+/* System V ABI AMD64, figure 3.36. */
+static bool dwarf_register(const tl_regs *r, unsigned n, uint64_t *out)
+{
+	const uint64_t all[] = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
+				r->r9,	r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip};
+
+	if (n >= sizeof all / sizeof *all)
+		return false;
+	*out = all[n];
+	return true;
+}
+
 /* The low bit of a condition code negates it (Intel SDM vol. 1, appendix B). */
 static bool holds(uint8_t condition, uint64_t flags)
 {
@@ -185,6 +197,7 @@ const struct tl_arch tl_arch_x86_64 = {
 	/* A rel32 reaches 2 GiB; the margin lets an operand of the displaced instruction lie
 	 * a module's length to the other side. */
 	.slot_reach = INT64_C(0x70000000),
+	.red_zone = 128,
 	.pc = pc,
 	.sp = sp,
 	.set_pc = set_pc,
@@ -195,6 +208,7 @@ const struct tl_arch tl_arch_x86_64 = {
 	.syscall_args = syscall_args,
 	.syscall_result = syscall_result,
 	.argument = argument,
+	.dwarf_register = dwarf_register,
 	.decode = tl_x86_decode,
 	.make_step = tl_x86_make_step,
 	.make_step_real_call = tl_x86_make_step_real_call,

@@ -31,6 +31,8 @@ void tl_recorder_task_name(struct tl_recorder *r, uint32_t task, const char *com
 /* Closes what is still open (TL_MARK_FORCED) and ends the task's block. */
 void tl_recorder_task_end(struct tl_recorder *r, uint32_t task, const char *how);
 void tl_recorder_how(struct tl_recorder *r, uint32_t func, enum tl_how how, enum tl_self self);
+/* Where FUNC is written, as DWARF says: known late, it is read while nothing is stopped. */
+void tl_recorder_line(struct tl_recorder *r, uint32_t func, const char *file, uint32_t line);
 /* One `#!' line for the head of the file: KEY, then TEXT, already `key=value' with
  * percent-encoded values (tl_writer_encode). A repeated KEY adds a line. */
 void tl_recorder_note(struct tl_recorder *r, const char *key, const char *text);
@@ -41,6 +43,9 @@ void tl_recorder_push(struct tl_recorder *r, const struct tl_record *rec);
 /* A write error met so far (negative errno, text available through tl_error_text() after
  * tl_recorder_stop()), or TL_OK. Cheap: to be looked at now and then. */
 int tl_recorder_error(const struct tl_recorder *r);
+
+/* There was no run: nothing is written, nothing left behind, frees. */
+void tl_recorder_cancel(struct tl_recorder *r);
 
 struct tl_recorder_totals {
 	uint64_t marks, clamps, tasks;

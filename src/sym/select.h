@@ -19,6 +19,8 @@ void tl_select_free(struct tl_select *s);
 
 /* Whether any function of this module could match: others need not be read. */
 bool tl_select_module(const struct tl_select *s, const struct tl_image *img, bool is_main);
+/* Whether modules other than executables were asked for, which may be loaded at any time. */
+bool tl_select_libraries(const struct tl_select *s);
 bool tl_select_func(const struct tl_select *s, const struct tl_func *f, bool is_main);
 /* The same for one pattern, as --within, --start-on, --stop-on, --baseline take it. */
 int tl_pattern_match(const char *pattern, const struct tl_func *f, bool *matches);
