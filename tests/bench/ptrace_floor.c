@@ -12,7 +12,6 @@
  *   ptrace_floor same|apart|free N [WORK_NS [PAIRS]]
  *     same: tracer and tracee pinned to one CPU; apart: to two; free: unpinned
  */
-#define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
