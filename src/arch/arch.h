@@ -102,6 +102,7 @@ struct tl_arch {
 	uint64_t (*pc)(const tl_regs *);
 	uint64_t (*sp)(const tl_regs *);
 	void (*set_pc)(tl_regs *, uint64_t);
+	void (*set_sp)(tl_regs *, uint64_t);
 	size_t pc_offset; /* for PTRACE_POKEUSER */
 	size_t (*gap_after_trap)(void); /* pc reported at a trap - address of the site */
 	/* Whether the task was stopped inside a system call that would be restarted, so that
