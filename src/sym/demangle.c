@@ -83,8 +83,12 @@ bool tl_name_is_mangled(const char *raw)
 static char *demangled(const char *raw, size_t stem, bool parameters)
 {
 	int options = DMGL_AUTO | DMGL_ANSI | DMGL_RET_DROP | (parameters ? DMGL_PARAMS : 0);
-	char *copy = tl_strndup(raw, stem), *d = cplus_demangle(copy, options);
+	char *copy = tl_strndup(raw, stem), *d;
 
+	/* Automatic is C++ and Rust only. */
+	if (raw[1] == 'D')
+		options ^= DMGL_AUTO ^ DMGL_DLANG;
+	d = cplus_demangle(copy, options);
 	free(copy);
 	if (d && raw[1] == 'D' && !parameters)
 		cut_parameters(d);

@@ -172,10 +172,30 @@ static bool entry_of(Dwarf_Die *die, Dwarf_Addr *entry)
 	return dwarf_ranges(die, 0, &base, entry, &hi) > 0 && *entry != 0;
 }
 
+/* As dwarf_decl_file(), which is content to abort (elfutils 0.188, an assertion) when a
+ * unit's line table is missing or broken. */
+static const char *decl_file(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Files *files;
+	Dwarf_Word index;
+	Dwarf_Die unit;
+	const char *s;
+	size_t n;
+
+	if (!dwarf_attr_integrate(die, DW_AT_decl_file, &attr) ||
+	    dwarf_formudata(&attr, &index) != 0 ||
+	    dwarf_cu_die(attr.cu, &unit, NULL, NULL, NULL, NULL, NULL, NULL) == NULL ||
+	    dwarf_getsrcfiles(&unit, &files, &n) != 0 || index >= n)
+		return NULL;
+	s = dwarf_filesrc(files, index, NULL, NULL);
+	return s && strcmp(s, "???") ? s : NULL; /* index 0 of DWARF 4 */
+}
+
 static void note_place(struct walk *w, Dwarf_Die *die, uint64_t entry)
 {
 	struct place *p;
-	const char *file = dwarf_decl_file(die);
+	const char *file = decl_file(die);
 	int line = 0;
 
 	if (!file || dwarf_decl_line(die, &line) != 0 || tl_map_get(&w->d->places, entry))
