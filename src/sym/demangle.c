@@ -116,9 +116,12 @@ char *tl_demangle(const char *raw, bool parameters)
 /* What compilers append to the name of a copy or a piece of a function. */
 static bool is_clone_word(const char *s, size_t n)
 {
+	/* clang-format off */
 	static const char *const words[] = {
-	    "isra", "constprop", "part",  "lto_priv",	 "cold",     "llvm", "localalias", "clone",
-	    "hot",  "unlikely",	 "split", "specialized", "resolver", "warm", "default"};
+		"isra", "constprop", "part", "lto_priv", "cold", "hot", "unlikely", "warm", "llvm",
+		"localalias", "clone", "split", "specialized", "resolver", "default",
+	};
+	/* clang-format on */
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (strlen(words[i]) == n && !memcmp(words[i], s, n))

@@ -74,6 +74,27 @@ static bool has_info(Elf *elf, uint64_t *size)
 	return false;
 }
 
+/* libdw (0.188) trusts the string sections to end with a zero byte, as those of whole files
+ * do.  The data is a copy in memory: the file was not mapped. */
+static void terminate_strings(Elf *elf)
+{
+	static const char *const names[] = {".debug_str", ".debug_line_str"};
+	GElf_Shdr sh;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		Elf_Scn *scn = tl_elf_section(elf, names[i], &sh);
+		Elf_Data *data;
+
+		if (!scn || sh.sh_type == SHT_NOBITS)
+			continue;
+		if (sh.sh_flags & SHF_COMPRESSED && elf_compress(scn, 0, 0) < 0)
+			continue;
+		data = elf_getdata(scn, NULL);
+		if (data && data->d_buf && data->d_size)
+			((char *)data->d_buf)[data->d_size - 1] = '\0';
+	}
+}
+
 /* The file itself or its debug file, whichever has DWARF; NULL if none has. */
 static struct tl_dwarf *open_dwarf(struct tl_image *img)
 {
@@ -92,6 +113,8 @@ static struct tl_dwarf *open_dwarf(struct tl_image *img)
 			d->elf = NULL;
 		}
 	}
+	if (d->elf)
+		terminate_strings(d->elf);
 	if (d->elf)
 		d->dbg = dwarf_begin_elf(d->elf, DWARF_C_READ, NULL);
 	else

@@ -51,6 +51,21 @@ __attribute__((format(printf, 1, 2))) static inline void run(const char *fmt, ..
 	cr_assert_eq(system(cmd), 0, "%s", cmd);
 }
 
+/* Where this system keeps a library of the compiler's or the C library's. */
+static inline const char *library_path(const char *name)
+{
+	static char path[512];
+	char cmd[256];
+	FILE *f;
+
+	snprintf(cmd, sizeof cmd, "realpath $(g++ -print-file-name=%s)", name);
+	f = popen(cmd, "r");
+	cr_assert(f && fgets(path, sizeof path, f));
+	pclose(f);
+	path[strcspn(path, "\n")] = '\0';
+	return path;
+}
+
 static inline struct tl_image *open_image(const char *path)
 {
 	struct tl_image *img;

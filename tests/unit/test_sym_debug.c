@@ -86,7 +86,7 @@ Test(debug, a_debug_file_of_another_build_is_none)
 
 Test(debug, by_build_id)
 {
-	struct tl_image *img = open_image("/usr/lib/x86_64-linux-gnu/libc.so.6");
+	struct tl_image *img = open_image(library_path("libc.so.6"));
 	const char *id = tl_image_build_id(img);
 	char path[256];
 

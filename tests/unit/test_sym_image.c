@@ -83,14 +83,17 @@ Test(image, every_text_symbol_of_nm_is_a_function_or_skipped)
 
 Test(image, dynsym_gives_every_exported_function_of_libstdcxx)
 {
-	struct tl_image *img = open_image("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
+	struct tl_image *img = open_image(library_path("libstdc++.so.6"));
 	unsigned long long at;
 	size_t seen = 0;
 	char type[32];
-	FILE *f = popen("readelf -W --dyn-syms /usr/lib/x86_64-linux-gnu/libstdc++.so.6 |"
-			" awk '$7 ~ /^[0-9]+$/ && $4 ~ /FUNC/ {print $2, $4}'",
-			"r");
+	char cmd[1024];
+	FILE *f;
 
+	snprintf(cmd, sizeof cmd,
+		 "readelf -W --dyn-syms %s | awk '$7 ~ /^[0-9]+$/ && $4 ~ /FUNC/ {print $2, $4}'",
+		 tl_image_path(img));
+	f = popen(cmd, "r");
 	while (fscanf(f, "%llx %31s", &at, type) == 2) {
 		const struct tl_func *fn = tl_image_func_at(img, (tl_faddr){at});
 
@@ -423,8 +426,7 @@ Test(image, without_section_headers_by_eh_frame_hdr)
 
 Test(image, bytes_are_those_of_memory)
 {
-	const char *path = "/usr/lib/x86_64-linux-gnu/libc.so.6";
-	struct tl_image *img = open_image(path);
+	struct tl_image *img = open_image(library_path("libc.so.6"));
 	const struct tl_func *f = tl_image_func_named(img, "qsort");
 	void *here = dlsym(RTLD_DEFAULT, "qsort");
 	char buf[32];

@@ -1,6 +1,9 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
@@ -205,6 +208,54 @@ Test(modules, a_replaced_file_is_not_taken_for_the_mapped_one)
 	replaced(true);
 }
 
+/* A child that sees a file which nobody else does: mounted over in a namespace of its own. */
+static void hidden_library(int ready)
+{
+	char map[32];
+
+	snprintf(map, sizeof map, "0 %u 1\n", (unsigned)getuid());
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+		_exit(1);
+	put("/proc/self/uid_map", map);
+	if (system("mkdir -p m && mount -t tmpfs none m && cp libone.so m") != 0)
+		_exit(1);
+	load("m/libone.so");
+	if (write(ready, "x", 1) == 1)
+		pause();
+	_exit(1);
+}
+
+Test(modules, a_file_in_another_mount_namespace_is_read_through_its_root)
+{
+	struct tl_image_cache *c = tl_image_cache_new();
+	struct tl_modules mods = {0};
+	bool found = false;
+	int ready[2];
+	pid_t pid;
+	char x;
+
+	library();
+	cr_assert_eq(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0)
+		hidden_library(ready[1]);
+	close(ready[1]);
+	if (read(ready[0], &x, 1) != 1)
+		cr_skip_test("no user and mount namespaces here");
+	cr_expect_eq(tl_modules_update(&mods, c, pid, NULL, NULL, NULL), TL_OK);
+	for (size_t i = 0; i < mods.n; i++)
+		if (!strcmp(tl_image_short_name(mods.at[i]->image), "libone")) {
+			found = true;
+			cr_expect_null(strstr(tl_image_path(mods.at[i]->image), "/proc/"));
+			cr_expect(func(mods.at[i]->image, "tl_test_fn"));
+		}
+	cr_expect(found);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	tl_modules_fini(&mods);
+	tl_image_cache_free(c);
+}
+
 static unsigned n_warnings;
 
 static void count(enum tl_log_level level, const char *text)
@@ -246,7 +297,7 @@ Test(modules, a_data_file_is_no_module)
 
 	update(&mods, c, &seen);
 	n = mods.n;
-	fd = open("/usr/lib/x86_64-linux-gnu/libstdc++.so.6", O_RDONLY);
+	fd = open(library_path("libstdc++.so.6"), O_RDONLY);
 	cr_assert_neq(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0), MAP_FAILED);
 	update(&mods, c, &seen);
 	cr_expect_eq(mods.n, n);
