@@ -92,7 +92,7 @@ Test(debug, by_build_id)
 
 	snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%s.debug", id, id + 2);
 	if (access(path, R_OK) != 0)
-		cr_skip_test("no debug symbols of libc are installed");
+		build_skip("no debug symbols of libc are installed");
 	cr_expect(tl_image_func_named(img, "_IO_new_file_write"), "static, in .symtab only");
 	cr_expect(tl_image_has_dwarf(img));
 	tl_image_unref(img);
@@ -121,7 +121,7 @@ Test(debug, gnu_debugdata)
 	struct tl_image *img;
 
 	if (system("xz --version >/dev/null 2>&1") != 0)
-		cr_skip_test("xz is not installed");
+		build_skip("xz is not installed");
 	run("gcc -O1 -Wl,--build-id=none -o prog a.c && objcopy -S --remove-section .gnu_debuglink"
 	    " --keep-symbol=hidden --keep-symbol=shown --keep-symbol=main"
 	    " --only-keep-debug prog mini && xz -k mini && strip prog &&"
@@ -135,7 +135,7 @@ Test(debug, gnu_debugdata)
 Test(debug, dwz)
 {
 	if (system("dwz --version >/dev/null 2>&1") != 0)
-		cr_skip_test("dwz is not installed");
+		build_skip("dwz is not installed");
 	run("gcc -O1 -g -o prog a.c && cp prog other && dwz -m common.dwz prog other");
 	check("prog", true);
 }
