@@ -8,6 +8,7 @@
 #ifndef TL_EVENT_WRITER_H
 #define TL_EVENT_WRITER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,17 +45,34 @@ int tl_writer_open(const struct tl_writer_options *o, struct tl_writer **out);
 uint32_t tl_writer_func(struct tl_writer *w, const struct tl_func_info *info);
 void tl_writer_how(struct tl_writer *w, uint32_t func, enum tl_how how, enum tl_self self);
 uint32_t tl_writer_task(struct tl_writer *w, const struct tl_task_info *info);
-void tl_writer_task_name(struct tl_writer *w, uint32_t task, const char *comm, const char *program);
+void tl_writer_task_name(struct tl_writer *w, uint32_t task, const char *comm,
+			 const char *program);
 /* Times are ns since the task's previous mark, corrected, never negative. */
 void tl_writer_mark(struct tl_writer *w, uint32_t task, enum tl_mark_kind kind, uint32_t func,
 		    unsigned flags, uint64_t user_ns, uint64_t sys_ns, uint64_t wall_ns);
 void tl_writer_task_end(struct tl_writer *w, uint32_t task, const char *how);
 void tl_writer_note(struct tl_writer *w, const char *key, const char *text);
 /* $over_* of the header, --raw only: ns per TESTS instrumented calls. */
-void tl_writer_over(struct tl_writer *w, int64_t user_ns, int64_t sys_ns, int64_t wall_ns, uint64_t tests);
+void tl_writer_over(struct tl_writer *w, int64_t user_ns, int64_t sys_ns, int64_t wall_ns,
+		    uint64_t tests);
+/* More `key=value' for the `#! run' line; the last call counts. */
+void tl_writer_run(struct tl_writer *w, const char *text);
 /* Everything buffered reaches the spool: at least once a second. */
 int tl_writer_flush(struct tl_writer *w);
-/* Assembles and frees, whatever comes out. */
+/* True once max_size was reached: marks are dropped from then on. */
+bool tl_writer_truncated(const struct tl_writer *w);
+
+struct tl_writer_totals {
+	uint64_t marks, tasks, forced, unwound;
+	uint64_t lost; /* marks dropped: exits of nothing open, unknown tasks */
+	uint64_t user_ns, sys_ns, wall_ns; /* summed over tasks, as written */
+};
+void tl_writer_totals(const struct tl_writer *w, struct tl_writer_totals *out);
+
+void tl_writer_end_all(struct tl_writer *w, const char *how);
+/* Frees without a profile, and the spool with it. */
+void tl_writer_discard(struct tl_writer *w);
+/* Ends all tasks, assembles and frees, whatever comes out. */
 int tl_writer_finish(struct tl_writer *w);
 
 /* Appends VALUE percent-encoded (blank, %, control bytes, =) to B. */
