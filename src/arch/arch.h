@@ -32,6 +32,7 @@ struct tl_insn {
 	uint8_t length;
 	enum tl_flow flow;
 	tl_vaddr target; /* of direct jumps, branches, calls */
+	bool is_nop;	 /* does nothing: filling, endbr */
 	bool is_syscall; /* the address after it can be seen by the kernel and signal handlers */
 };
 
@@ -43,15 +44,46 @@ enum tl_step_kind {
 	TL_STEP_SLOT,	/* run .code, placed at the slot this was made for */
 };
 
+/* What a task inside a slot has done of the instruction, from .offset up to the next place's:
+ * with .sp_add added to its stack pointer it is where the program would be at .pc. */
+struct tl_place {
+	uint8_t offset;
+	int8_t sp_add; /* undoes the part of the instruction done so far */
+	tl_vaddr pc;
+};
+enum { TL_PLACES_MAX = 4 };
+
 struct tl_step {
 	enum tl_step_kind kind;
 	uint8_t condition; /* TL_STEP_BRANCH: arch's own code */
 	uint8_t length;	   /* of .code, <= TL_SLOT_SIZE */
 	tl_vaddr target, next;
 	uint8_t code[TL_SLOT_SIZE];
-	/* For tasks found inside a slot (detach, a signal handler's return address):
-	 * code offset -> where the program would be. Offsets between are "not yet moved on". */
-	uint8_t done_at; /* code[0..done_at) is the instruction not yet executed */
+	/* code[0..done_at) is the instruction not yet executed, the rest only goes on. A form
+	 * of several instructions can be found half done: ask tl_step_place(). */
+	uint8_t done_at;
+	uint8_t n_places; /* sorted by offset, the first is {0, 0, at} */
+	struct tl_place places[TL_PLACES_MAX];
+};
+
+/* For tasks found inside a slot (at detach, in an unwinder, as a signal handler's return
+ * address): where the program would be with the pc at code offset OFFSET. */
+struct tl_place tl_step_place(const struct tl_step *s, unsigned offset);
+
+/* One instruction on a path of control flow. */
+struct tl_path_insn {
+	tl_vaddr at;
+	uint8_t length;
+	bool taken; /* a branch: whether the path takes it */
+	uint8_t bytes[TL_INSN_MAX];
+};
+
+/* Where an indirect jump goes: entry i of ENTRIES, read at TABLE + i * SIZE, is an address
+ * (SIZE 8) or a signed distance from BASE (SIZE 4). */
+struct tl_jump_table {
+	tl_vaddr table, base;
+	uint64_t entries;
+	uint8_t size;
 };
 
 struct tl_arch {
@@ -63,30 +95,55 @@ struct tl_arch {
 	unsigned plain_return_length;
 	/* A slot must lie within this distance of the code it was copied from. */
 	int64_t slot_reach;
+	/* Bytes below the stack pointer that code may use, and that unwinding reads: after an
+	 * epilogue's pops the tables still name the places popped. */
+	unsigned red_zone;
 
 	uint64_t (*pc)(const tl_regs *);
 	uint64_t (*sp)(const tl_regs *);
+	void (*set_pc)(tl_regs *, uint64_t);
 	size_t pc_offset; /* for PTRACE_POKEUSER */
 	size_t (*gap_after_trap)(void); /* pc reported at a trap - address of the site */
 	/* Whether the task was stopped inside a system call that would be restarted, so that
 	 * moving its pc needs care: orig_rax >= 0 with one of the -ERESTART values. */
 	bool (*in_syscall)(const tl_regs *);
+	/* If the task was stopped as its system call returned EINTR: makes the registers call
+	 * again, and tells so. */
+	bool (*undo_eintr)(tl_regs *);
 	/* System call number and arguments of a task stopped inside one. */
 	void (*syscall_args)(const tl_regs *, long *number, uint64_t args[6]);
 	int64_t (*syscall_result)(const tl_regs *);
-	/* Arguments of the ABI's integer registers, at a function's first instruction. */
+	/* Arguments of the ABI's integer registers, at a function's first instruction; 0 for
+	 * those that it has no register for. */
 	uint64_t (*argument)(const tl_regs *, unsigned i);
+
+	/* The register that DWARF gives number N, the pc's included; false: none we have. */
+	bool (*dwarf_register)(const tl_regs *, unsigned n, uint64_t *out);
 
 	/* Decodes one instruction at AT from N bytes. Negative errno (EILSEQ, no text) when it
 	 * is not one or is not known. */
 	int (*decode)(const uint8_t *bytes, size_t n, tl_vaddr at, struct tl_insn *out);
 	/* Makes the way past the instruction at AT (its original bytes), for a slot at
 	 * SLOT. -ENOTSUP with a text when it cannot be displaced, -ERANGE when the slot is too
-	 * far. SLOT of {0}: only asks whether and how (kind is valid, code is not). */
+	 * far for an operand relative to the pc. SLOT of {0}: only asks whether and how (kind
+	 * is valid, code is not).
+	 *
+	 * A call pushes the address that it would have pushed in place, so that unwinders,
+	 * exceptions and backtrace() keep working, and jumps. */
 	int (*make_step)(const uint8_t *bytes, size_t n, tl_vaddr at, tl_vaddr slot,
 			 struct tl_step *out);
+	/* The same for a process with user shadow stacks, which only a real call keeps right:
+	 * calls are made from the slot, and while they last their return address is the
+	 * slot's, at offset .done_at. */
+	int (*make_step_real_call)(const uint8_t *bytes, size_t n, tl_vaddr at, tl_vaddr slot,
+				   struct tl_step *out);
 	/* TL_STEP_FIXED and TL_STEP_BRANCH: where the pc goes. */
 	tl_vaddr (*step_target)(const struct tl_step *, const tl_regs *);
+
+	/* The table behind the indirect jump that ends PATH, whose instructions follow each
+	 * other and can be reached through its first one only. false: not one that is known
+	 * with certainty, its bound included. */
+	bool (*jump_table)(const struct tl_path_insn *path, size_t n, struct tl_jump_table *out);
 
 	/* Code that, jumped to from anywhere in user mode, saves every register it uses below
 	 * the red zone, makes the system call, restores them all, and jumps to RESUME. It

@@ -26,7 +26,7 @@ struct tl_account {
 	const struct tl_costs *costs;
 	struct tl_map tasks;
 	uint32_t last_id;
-	struct state *last; /* of last_id: most records follow one of the same task */
+	struct state *last;	      /* of last_id: most records follow one of the same task */
 	TL_VEC(struct carry) carries; /* by function; [0]: outside any */
 	struct tl_account_totals totals;
 };

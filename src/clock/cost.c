@@ -5,7 +5,7 @@
 /* The cost of getting into a stop is flat up to 3 us, steps between 10 and 30 us and
  * creeps up to some ms: the edges are closest where it changes. */
 const uint64_t tl_cost_bin_edges[TL_COST_BINS] = {
-	2000, 5000, 10000, 20000, 50000, 150000, 500000, UINT64_MAX,
+    2000, 5000, 10000, 20000, 50000, 150000, 500000, UINT64_MAX,
 };
 
 static int bin_of(double ran_ns)
@@ -89,8 +89,8 @@ static enum tl_cost_part other_side(enum tl_cost_part part)
  * by less than what moves a time into another bin. */
 double tl_cost_mean(const struct tl_costs *c, bool cpu, enum tl_cost_part part, double raw_ns)
 {
-	double inside = tl_cost_at(c, cpu, part, raw_ns) +
-			tl_cost_at(c, cpu, other_side(part), raw_ns);
+	double inside =
+	    tl_cost_at(c, cpu, part, raw_ns) + tl_cost_at(c, cpu, other_side(part), raw_ns);
 
 	return tl_cost_at(c, cpu, part, raw_ns > inside ? raw_ns - inside : 0);
 }

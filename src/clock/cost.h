@@ -11,13 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum tl_cost_part {
-	TL_INTO_ENTRY,
-	TL_OUT_OF_ENTRY,
-	TL_INTO_EXIT,
-	TL_OUT_OF_EXIT,
-	TL_COST_PARTS
-};
+enum tl_cost_part { TL_INTO_ENTRY, TL_OUT_OF_ENTRY, TL_INTO_EXIT, TL_OUT_OF_EXIT, TL_COST_PARTS };
 enum { TL_COST_BINS = 8 };
 
 /* Upper edges of the bins in ns of corrected run time; the last is open. */

@@ -95,7 +95,8 @@ static void put_head(struct work *w)
 			 (unsigned long long)t->wall_ns);
 	tl_outbuf_printf(o, "$total_marks=%llu;\nPART2\n", (unsigned long long)t->marks);
 	tl_outbuf_printf(o, "#! trapline %d\n", TL_FORMAT_VERSION);
-	tl_outbuf_printf(o, "#! run marks=%llu tasks=%llu forced=%llu unwound=%llu lost=%llu%s%s%s\n",
+	tl_outbuf_printf(o,
+			 "#! run marks=%llu tasks=%llu forced=%llu unwound=%llu lost=%llu%s%s%s\n",
 			 (unsigned long long)t->marks, (unsigned long long)t->tasks,
 			 (unsigned long long)t->forced, (unsigned long long)t->unwound,
 			 (unsigned long long)t->lost, w->a->totals ? "" : " recovered=1",
@@ -113,13 +114,15 @@ static void put_funcs(struct work *w)
 	w->names = tl_calloc(w->funcs.n, sizeof *w->names);
 	for (size_t i = 1; i < w->funcs.n; i++) {
 		const struct tl_spool_func *f = &w->funcs.at[i];
-		const char *space = f->name ? strchr(f->name, ' ') : NULL;
+		const char *space;
 		unsigned id = i + 1;
 
-		if (!space)
+		if (!f->name)
 			continue; /* never called */
+		space = strchr(f->name, ' ');
 		w->names[i] = tl_asprintf("%.*s::%s", (int)(space - f->name), f->name, space + 1);
-		tl_outbuf_printf(&w->o, "#! func %x %s how=%s self=%s", id, f->about,
+		tl_outbuf_printf(&w->o, "#! func %x %s %s how=%s self=%s", id, f->about,
+				 f->where ? f->where : "file= line=0",
 				 f->how ? f->how : tl_how_names[TL_HOW_EXACT],
 				 f->self ? f->self : tl_self_names[TL_SELF_MEASURED]);
 		if (ids)
@@ -320,10 +323,11 @@ static int assemble(const struct tl_assembly *a, bool *partial)
 		goto out;
 	w.known = tl_calloc(w.funcs.n, 1);
 	for (size_t i = 0; i < w.funcs.n; i++)
-		w.known[i] = w.funcs.at[i].name && strchr(w.funcs.at[i].name, ' ');
+		w.known[i] = w.funcs.at[i].name != NULL;
 	w.target = a->target ? a->target : w.head.output;
 	if (!w.target) {
-		r = tl_fail(-EINVAL, "the spool %s does not say where the profile was to go", a->dir);
+		r = tl_fail(-EINVAL, "the spool %s does not say where the profile was to go",
+			    a->dir);
 		goto out;
 	}
 	r = w.marks = open_marks(a->dir);

@@ -42,6 +42,7 @@ enum message_kind {
 	MESSAGE_NAME,
 	MESSAGE_END,
 	MESSAGE_HOW,
+	MESSAGE_LINE,
 	MESSAGE_NOTE,
 	MESSAGE_STOP,
 };
@@ -55,6 +56,7 @@ struct message {
 		struct tl_task_info task;
 		struct {
 			const char *a, *b;
+			uint32_t line;
 		} text;
 		struct {
 			enum tl_how how;
@@ -97,9 +99,9 @@ static void send(struct tl_recorder *r, const struct message *m)
 }
 
 static void send_text(struct tl_recorder *r, enum message_kind kind, uint32_t id, const char *a,
-		      const char *b)
+		      const char *b, uint32_t line)
 {
-	struct message m = {.kind = kind, .id = id, .text = {a, b}}, *copy;
+	struct message m = {.kind = kind, .id = id, .text = {a, b, line}}, *copy;
 	char *p;
 
 	copy = message_new(&m, size_of(a) + size_of(b), &p);
@@ -113,8 +115,10 @@ uint32_t tl_recorder_func(struct tl_recorder *r, const struct tl_func_info *info
 	struct message m = {.kind = MESSAGE_FUNC, .id = ++r->n_funcs, .func = *info}, *copy;
 	char *p;
 
-	copy = message_new(&m, size_of(info->pkg) + size_of(info->name) + size_of(info->module) +
-				       size_of(info->file), &p);
+	copy = message_new(&m,
+			   size_of(info->pkg) + size_of(info->name) + size_of(info->module) +
+			       size_of(info->file),
+			   &p);
 	p = keep(p, &copy->func.pkg);
 	p = keep(p, &copy->func.name);
 	p = keep(p, &copy->func.module);
@@ -138,12 +142,12 @@ uint32_t tl_recorder_task(struct tl_recorder *r, const struct tl_task_info *info
 void tl_recorder_task_name(struct tl_recorder *r, uint32_t task, const char *comm,
 			   const char *program)
 {
-	send_text(r, MESSAGE_NAME, task, comm, program);
+	send_text(r, MESSAGE_NAME, task, comm, program, 0);
 }
 
 void tl_recorder_task_end(struct tl_recorder *r, uint32_t task, const char *how)
 {
-	send_text(r, MESSAGE_END, task, how, NULL);
+	send_text(r, MESSAGE_END, task, how, NULL, 0);
 }
 
 void tl_recorder_how(struct tl_recorder *r, uint32_t func, enum tl_how how, enum tl_self self)
@@ -153,9 +157,14 @@ void tl_recorder_how(struct tl_recorder *r, uint32_t func, enum tl_how how, enum
 	send(r, &m);
 }
 
+void tl_recorder_line(struct tl_recorder *r, uint32_t func, const char *file, uint32_t line)
+{
+	send_text(r, MESSAGE_LINE, func, file, NULL, line);
+}
+
 void tl_recorder_note(struct tl_recorder *r, const char *key, const char *text)
 {
-	send_text(r, MESSAGE_NOTE, 0, key, text);
+	send_text(r, MESSAGE_NOTE, 0, key, text, 0);
 }
 
 void tl_recorder_push(struct tl_recorder *r, const struct tl_record *rec)
@@ -208,6 +217,9 @@ static bool take_message(struct tl_recorder *r, struct message *m)
 		break;
 	case MESSAGE_HOW:
 		tl_writer_how(r->writer, m->id, m->known.how, m->known.self);
+		break;
+	case MESSAGE_LINE:
+		tl_writer_line(r->writer, m->id, m->text.a, m->text.line);
 		break;
 	case MESSAGE_NOTE:
 		tl_writer_note(r->writer, m->text.a, m->text.b ? m->text.b : "");
@@ -295,10 +307,10 @@ static void *run(void *arg)
 static void note_costs(struct tl_writer *w, const struct tl_costs *c, const char *when)
 {
 	static const char *const parts[TL_COST_PARTS] = {
-		[TL_INTO_ENTRY] = "into_entry",
-		[TL_OUT_OF_ENTRY] = "out_of_entry",
-		[TL_INTO_EXIT] = "into_exit",
-		[TL_OUT_OF_EXIT] = "out_of_exit",
+	    [TL_INTO_ENTRY] = "into_entry",
+	    [TL_OUT_OF_ENTRY] = "out_of_entry",
+	    [TL_INTO_EXIT] = "into_exit",
+	    [TL_OUT_OF_EXIT] = "out_of_exit",
 	};
 	struct tl_strbuf b = {0};
 
@@ -396,7 +408,8 @@ static void note_run(struct tl_recorder *r, const struct tl_account_totals *t)
 {
 	struct tl_strbuf b = {0};
 
-	tl_strbuf_printf(&b, "wall=%llu raw_wall=%llu raw_cpu=%llu taken_wall=%.0f taken_cpu=%.0f "
+	tl_strbuf_printf(&b,
+			 "wall=%llu raw_wall=%llu raw_cpu=%llu taken_wall=%.0f taken_cpu=%.0f "
 			 "clamps=%llu clamped=%llu raw=%d",
 			 (unsigned long long)(now_ns(CLOCK_MONOTONIC) - r->started_ns),
 			 (unsigned long long)r->raw_wall_ns, (unsigned long long)r->raw_cpu_ns,
@@ -406,16 +419,29 @@ static void note_run(struct tl_recorder *r, const struct tl_account_totals *t)
 	tl_strbuf_fini(&b);
 }
 
+static void join(struct tl_recorder *r)
+{
+	struct message m = {.kind = MESSAGE_STOP};
+
+	send(r, &m);
+	pthread_join(r->thread, NULL);
+}
+
+void tl_recorder_cancel(struct tl_recorder *r)
+{
+	join(r);
+	tl_writer_discard(r->writer);
+	recorder_free(r);
+}
+
 int tl_recorder_stop(struct tl_recorder *r, const struct tl_costs *after,
 		     struct tl_recorder_totals *totals)
 {
-	struct message m = {.kind = MESSAGE_STOP};
 	struct tl_account_totals t;
 	struct tl_writer_totals w;
 	int e;
 
-	send(r, &m);
-	pthread_join(r->thread, NULL);
+	join(r);
 	tl_writer_end_all(r->writer, "stopped");
 	tl_account_totals(r->account, &t);
 	tl_writer_totals(r->writer, &w);
@@ -424,16 +450,16 @@ int tl_recorder_stop(struct tl_recorder *r, const struct tl_costs *after,
 	note_run(r, &t);
 	if (totals)
 		*totals = (struct tl_recorder_totals){
-			.marks = w.marks,
-			.tasks = w.tasks,
-			.lost = w.lost,
-			.clamps = t.clamps,
-			.clamped_ns = t.clamped_ns,
-			.wall_ns = w.wall_ns,
-			.user_ns = w.user_ns,
-			.sys_ns = w.sys_ns,
-			.overhead_wall_ns = (uint64_t)t.overhead_wall_ns,
-			.overhead_cpu_ns = (uint64_t)t.overhead_cpu_ns,
+		    .marks = w.marks,
+		    .tasks = w.tasks,
+		    .lost = w.lost,
+		    .clamps = t.clamps,
+		    .clamped_ns = t.clamped_ns,
+		    .wall_ns = w.wall_ns,
+		    .user_ns = w.user_ns,
+		    .sys_ns = w.sys_ns,
+		    .overhead_wall_ns = (uint64_t)t.overhead_wall_ns,
+		    .overhead_cpu_ns = (uint64_t)t.overhead_cpu_ns,
 		};
 	e = tl_writer_finish(r->writer);
 	recorder_free(r);

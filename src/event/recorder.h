@@ -15,8 +15,9 @@ struct tl_recorder;
 
 struct tl_recorder_options {
 	struct tl_writer_options writer;
-	bool raw; /* --raw: correct nothing, note $over_* */
-	int cpu_avoid; /* keep the recorder's thread off this CPU if there is another; -1: do not care */
+	bool raw;      /* --raw: correct nothing, note $over_* */
+	int cpu_avoid; /* keep the recorder's thread off this CPU if there is another; -1: do not
+			  care */
 };
 
 /* COSTS is copied. All signals stay blocked in the new thread. It inherits the CPUs of
@@ -34,6 +35,8 @@ void tl_recorder_task_name(struct tl_recorder *r, uint32_t task, const char *com
 /* Closes what is still open (TL_MARK_FORCED) and ends the task's block. */
 void tl_recorder_task_end(struct tl_recorder *r, uint32_t task, const char *how);
 void tl_recorder_how(struct tl_recorder *r, uint32_t func, enum tl_how how, enum tl_self self);
+/* Where FUNC is written, as DWARF says: known late, it is read while nothing is stopped. */
+void tl_recorder_line(struct tl_recorder *r, uint32_t func, const char *file, uint32_t line);
 /* One `#!' line for the head of the file: KEY, then TEXT, already `key=value' with
  * percent-encoded values (tl_writer_encode). A repeated KEY adds a line. */
 void tl_recorder_note(struct tl_recorder *r, const char *key, const char *text);
@@ -47,11 +50,14 @@ int tl_recorder_error(const struct tl_recorder *r);
 /* True once writer.max_size is reached: what is pushed from then on is dropped. As cheap. */
 bool tl_recorder_truncated(const struct tl_recorder *r);
 
+/* There was no run: nothing is written, nothing left behind, frees. */
+void tl_recorder_cancel(struct tl_recorder *r);
+
 struct tl_recorder_totals {
 	uint64_t marks, tasks, lost;
 	uint64_t clamps; /* functions whose wall or CPU debt was left unpaid: each counts */
-	uint64_t wall_ns, user_ns, sys_ns; /* corrected, summed over tasks */
-	uint64_t clamped_ns;		   /* debt nobody paid */
+	uint64_t wall_ns, user_ns, sys_ns;	    /* corrected, summed over tasks */
+	uint64_t clamped_ns;			    /* debt nobody paid */
 	uint64_t overhead_wall_ns, overhead_cpu_ns; /* taken out by the tables (not the windows) */
 };
 

@@ -15,8 +15,10 @@ static int refuse_living(const char *dir, const struct tl_spool_head *h)
 
 	if (!started || started != h->started)
 		return TL_OK;
-	return tl_fail(-EBUSY, "%s is being recorded to by process %d; wait until it ends, or stop it "
-		       "with kill -TERM %d, and the profile appears by itself", dir, h->pid, h->pid);
+	return tl_fail(-EBUSY,
+		       "%s is being recorded to by process %d; wait until it ends, or stop it "
+		       "with kill -TERM %d, and the profile appears by itself",
+		       dir, h->pid, h->pid);
 }
 
 /* `OUTPUT.spool.PID', for a spool whose head did not even get that far. */
@@ -61,7 +63,8 @@ int tl_spool_recover(const char *dir, const char *output)
 	if (!output)
 		output = h.output ? h.output : (guess = name_from_dir(dir));
 	if (!output) {
-		r = tl_fail(-EINVAL, "%s does not say where its profile was to go; name a file with -o",
+		r = tl_fail(-EINVAL,
+			    "%s does not say where its profile was to go; name a file with -o",
 			    dir);
 		goto out;
 	}
@@ -73,8 +76,10 @@ int tl_spool_recover(const char *dir, const char *output)
 	a.target = target;
 	r = tl_assemble(&a, &partial);
 	if (r == TL_OK && partial)
-		r = tl_fail(-ENOSPC, "there was room for the first part of the profile only, now in %s; "
-			    "all of it is in %s: free some space and repeat", target, dir);
+		r = tl_fail(-ENOSPC,
+			    "there was room for the first part of the profile only, now in %s; "
+			    "all of it is in %s: free some space and repeat",
+			    target, dir);
 	else if (r == TL_OK)
 		tl_spool_remove(dir);
 out:

@@ -37,11 +37,15 @@ static int resolve_new(const char *output, char **target)
 	if (real && *name_of(output))
 		*target = tl_asprintf("%s/%s", strcmp(real, "/") ? real : "", name_of(output));
 	else if (real)
-		r = tl_fail(-EISDIR, "cannot write the profile to %s: it is a folder; name a file in it "
-			    "with -o", output);
+		r = tl_fail(-EISDIR,
+			    "cannot write the profile to %s: it is a folder; name a file in it "
+			    "with -o",
+			    output);
 	else
-		r = tl_fail(-errno, "cannot write the profile to %s: folder %s: %s; make it, or name "
-			    "another file with -o", output, dir, strerror(errno));
+		r = tl_fail(-errno,
+			    "cannot write the profile to %s: folder %s: %s; make it, or name "
+			    "another file with -o",
+			    output, dir, strerror(errno));
 	free(real);
 	free(dir);
 	return r;
@@ -59,15 +63,19 @@ int tl_spool_target(const char *output, char **target, bool *straight)
 	if (stat(output, &st) < 0)
 		return resolve_new(output, target);
 	if (S_ISDIR(st.st_mode))
-		return tl_fail(-EISDIR, "cannot write the profile to %s: it is a folder; name a file "
-			       "in it with -o", output);
+		return tl_fail(-EISDIR,
+			       "cannot write the profile to %s: it is a folder; name a file "
+			       "in it with -o",
+			       output);
 	*straight = device || !S_ISREG(st.st_mode);
 	if (*straight && access(output, W_OK) < 0)
-		return tl_fail(-errno, "cannot write the profile to %s: %s; name another file with -o",
+		return tl_fail(-errno,
+			       "cannot write the profile to %s: %s; name another file with -o",
 			       output, strerror(errno));
 	*target = *straight ? tl_strdup(output) : realpath(output, NULL);
 	if (!*target)
-		return tl_fail(-errno, "cannot write the profile to %s: %s", output, strerror(errno));
+		return tl_fail(-errno, "cannot write the profile to %s: %s", output,
+			       strerror(errno));
 	return TL_OK;
 }
 
@@ -99,8 +107,11 @@ static int make_dir(struct tl_spool *s, const char *target, bool straight)
 			break;
 	}
 	if (r < 0)
-		tl_fail(r, "cannot record to %s: making the folder %s: %s; name a file in a folder that "
-			"you may write to with -o", target, s->dir, strerror(-r));
+		tl_fail(
+		    r,
+		    "cannot record to %s: making the folder %s: %s; name a file in a folder that "
+		    "you may write to with -o",
+		    target, s->dir, strerror(-r));
 	free(base);
 	return r;
 }
@@ -258,8 +269,8 @@ int tl_spool_slurp(const char *dir, const char *name, char **out)
 
 	*out = NULL;
 	if (fd < 0 || fstat(fd, &st) < 0) {
-		r = tl_fail(-errno, "cannot read %s: %s; is %s the spool folder of a recording?", path,
-			    strerror(errno), dir);
+		r = tl_fail(-errno, "cannot read %s: %s; is %s the spool folder of a recording?",
+			    path, strerror(errno), dir);
 		goto out;
 	}
 	*out = tl_malloc(st.st_size + 1);

@@ -78,7 +78,8 @@ void tl_spool_head_fini(struct tl_spool_head *h);
 
 struct tl_spool_func {
 	const char *name;  /* `pkg name'; NULL: not there */
-	const char *about; /* `module= ...' */
+	const char *about; /* `module= addr=' */
+	const char *where; /* `file= line=', or NULL */
 	const char *how, *self;
 };
 struct tl_spool_funcs {

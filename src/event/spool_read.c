@@ -93,35 +93,31 @@ static struct tl_spool_func *func_at(struct tl_spool_funcs *f, size_t func)
 	return &f->at[func];
 }
 
-/* `func ID pkg name about' and `how ID how self' */
+/* `func ID pkg name about', `where ID ...', `how ID how self' */
 static void func_line(struct tl_spool_funcs *f, char *line)
 {
-	char *v, *word, *space;
+	char *kind = strsep(&line, " "), *word = strsep(&line, " "), *space;
+	unsigned long id = word ? strtoul(word, NULL, 16) : 0;
 	struct tl_spool_func *fn;
-	unsigned long id;
-	bool how = false;
 
-	v = after(line, "func");
-	if (!v && (v = after(line, "how")))
-		how = true;
-	word = strsep(&v, " ");
-	if (!word || !v)
-		return;
-	id = strtoul(word, NULL, 16);
-	if (id < 2 || id > 1ul << 30)
+	if (!line || id < 2 || id > 1ul << 30)
 		return;
 	fn = func_at(f, id - 1);
-	if (how) {
-		fn->how = strsep(&v, " ");
-		fn->self = v;
-		return;
+	if (!strcmp(kind, "how")) {
+		fn->how = strsep(&line, " ");
+		fn->self = line;
+	} else if (!strcmp(kind, "where")) {
+		fn->where = line;
+	} else if (!strcmp(kind, "func")) {
+		space = strchr(line, ' ');
+		if (!space)
+			return;
+		space = strchr(space + 1, ' ');
+		if (space)
+			*space = 0;
+		fn->name = line;
+		fn->about = space ? space + 1 : "module= addr=0x0";
 	}
-	space = strchr(v, ' ');
-	space = space ? strchr(space + 1, ' ') : NULL;
-	if (space)
-		*space = 0;
-	fn->name = v;
-	fn->about = space ? space + 1 : "";
 }
 
 int tl_spool_funcs_read(const char *dir, struct tl_spool_funcs *f)
@@ -159,8 +155,8 @@ uint64_t tl_spool_started(int pid)
 	fclose(f);
 	stat[n] = 0;
 	p = strrchr(stat, ')'); /* the name before it may hold anything */
-	if (!p || sscanf(p + 1, " %c%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%llu", &state,
-			 &ticks) != 2)
+	if (!p || sscanf(p + 1, " %c%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%llu",
+			 &state, &ticks) != 2)
 		return 0;
 	return state == 'Z' || state == 'X' ? 0 : ticks;
 }

@@ -6,9 +6,9 @@
 #include "event/writer.h"
 
 static const char digit_pairs[] =
-	"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243"
-	"4445464748495051525354555657585960616263646566676869707172737475767778798081828384858687"
-	"888990919293949596979899";
+    "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243"
+    "4445464748495051525354555657585960616263646566676869707172737475767778798081828384858687"
+    "888990919293949596979899";
 
 char *tl_text_u64(char *p, uint64_t v)
 {
@@ -256,7 +256,8 @@ void tl_text_1997(struct tl_outbuf *o, struct tl_text_clock *clock, const char *
 		} else if (*l.p == '+' || *l.p == '-') {
 			uint32_t func = marked(l);
 
-			mark_1997(o, clock, *l.p, func < n_names && names[func] ? names[func] : "main::?");
+			mark_1997(o, clock, *l.p,
+				  func < n_names && names[func] ? names[func] : "main::?");
 		} else {
 			tl_outbuf_write(o, l.p, l.end - l.p);
 			tl_outbuf_write(o, "\n", 1);

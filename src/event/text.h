@@ -33,7 +33,7 @@ void tl_text_line(struct tl_strbuf *b, const char *text);
  * only .open is owned. */
 struct tl_scan {
 	uint64_t user_ns, sys_ns, wall_ns, marks, forced, unwound;
-	bool ended;	       /* `#! end' was there */
+	bool ended;	      /* `#! end' was there */
 	const uint8_t *known; /* by function: it has a name; NULL: all have */
 	size_t n_known;
 	struct tl_frames open;

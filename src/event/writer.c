@@ -150,6 +150,13 @@ static void add_text(struct tl_writer *w, struct task *t, const struct tl_strbuf
 	w->size += n;
 }
 
+static void put_where(struct tl_strbuf *b, uint32_t func, const char *file, uint32_t line)
+{
+	tl_strbuf_printf(b, "where %x file=", func + 1);
+	tl_writer_encode(b, file);
+	tl_strbuf_printf(b, " line=%u\n", line);
+}
+
 uint32_t tl_writer_func(struct tl_writer *w, const struct tl_func_info *info)
 {
 	uint32_t func = w->funcs.n;
@@ -168,9 +175,9 @@ uint32_t tl_writer_func(struct tl_writer *w, const struct tl_func_info *info)
 	at = b.n - at;
 	tl_strbuf_puts(&b, " module=");
 	tl_writer_encode(&b, info->module);
-	tl_strbuf_printf(&b, " addr=0x%llx file=", (unsigned long long)info->addr);
-	tl_writer_encode(&b, info->file);
-	tl_strbuf_printf(&b, " line=%u\n", info->line);
+	tl_strbuf_printf(&b, " addr=0x%llx\n", (unsigned long long)info->addr);
+	if (info->file)
+		put_where(&b, func, info->file, info->line);
 	tl_vec_push(&w->funcs, (struct func){.line = tl_strbuf_take(&b), .name_len = at + 1});
 	return func;
 }
@@ -189,7 +196,8 @@ static void first_use(struct tl_writer *w, uint32_t func)
 
 	f->used = true;
 	tl_outbuf_puts(&w->spool.funcs, f->line);
-	w->size += strlen(f->line) + f->name_len + 48;
+	/* With room for the file and line that are told later. */
+	w->size += strlen(f->line) + f->name_len + 128;
 	free(f->line);
 	f->line = NULL;
 	if (f->how || f->self)
@@ -209,6 +217,26 @@ void tl_writer_how(struct tl_writer *w, uint32_t func, enum tl_how how, enum tl_
 	f->self = self;
 	if (f->used && !w->spool.err)
 		put_how(w, func);
+}
+
+void tl_writer_line(struct tl_writer *w, uint32_t func, const char *file, uint32_t line)
+{
+	struct tl_strbuf b = {0};
+	struct func *f;
+
+	if (!func || func >= w->funcs.n)
+		return;
+	f = &w->funcs.at[func];
+	if (f->line)
+		tl_strbuf_puts(&b, f->line);
+	put_where(&b, func, file, line);
+	if (f->line) {
+		free(f->line);
+		f->line = tl_strbuf_take(&b);
+	} else if (!w->spool.err) {
+		tl_outbuf_puts(&w->spool.funcs, tl_strbuf_text(&b));
+	}
+	tl_strbuf_fini(&b);
 }
 
 static void put_names(struct tl_strbuf *b, const char *comm, const char *program)
@@ -527,14 +555,18 @@ static int explain(const struct tl_writer *w, int spooled, int r, bool partial)
 	const char *dir = w->spool.dir;
 
 	if (r < 0)
-		return tl_fail(r, "%s; what was recorded is in %s: find room or another place for it, "
-			       "then trapline recover %s", tl_error_text(), dir, dir);
+		return tl_fail(r,
+			       "%s; what was recorded is in %s: find room or another place for it, "
+			       "then trapline recover %s",
+			       tl_error_text(), dir, dir);
 	if (partial)
-		return tl_fail(-ENOSPC, "cannot write all of %s: no room; it holds the first part, and %s "
+		return tl_fail(-ENOSPC,
+			       "cannot write all of %s: no room; it holds the first part, and %s "
 			       "what was recorded: free some space, then trapline recover %s",
 			       w->target, dir, dir);
 	if (spooled < 0)
-		return tl_fail(spooled, "%s; recording ended there, and %s holds what came before: free "
+		return tl_fail(spooled,
+			       "%s; recording ended there, and %s holds what came before: free "
 			       "some space and record again, or limit it with --max-size",
 			       w->spool.why, w->target);
 	return TL_OK;

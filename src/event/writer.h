@@ -19,7 +19,8 @@ enum tl_dialect { TL_DIALECT_IDS, TL_DIALECT_1997 };
 struct tl_writer_options {
 	const char *output; /* a path; a pipe or device is written straight at the end */
 	enum tl_dialect dialect;
-	uint64_t max_size; /* bytes, 0: no limit. At the limit the profile ends, valid, and says so */
+	uint64_t
+	    max_size; /* bytes, 0: no limit. At the limit the profile ends, valid, and says so */
 };
 
 /* Everything a `#! func' and a `&' line say. NULL and 0: not known. */
@@ -44,9 +45,10 @@ int tl_writer_open(const struct tl_writer_options *o, struct tl_writer **out);
 /* Ids count from 1; the text form writes them as hex, from 2, as Devel::DProf does. */
 uint32_t tl_writer_func(struct tl_writer *w, const struct tl_func_info *info);
 void tl_writer_how(struct tl_writer *w, uint32_t func, enum tl_how how, enum tl_self self);
+/* Where it is written, when that is known later only. */
+void tl_writer_line(struct tl_writer *w, uint32_t func, const char *file, uint32_t line);
 uint32_t tl_writer_task(struct tl_writer *w, const struct tl_task_info *info);
-void tl_writer_task_name(struct tl_writer *w, uint32_t task, const char *comm,
-			 const char *program);
+void tl_writer_task_name(struct tl_writer *w, uint32_t task, const char *comm, const char *program);
 /* Times are ns since the task's previous mark, corrected, never negative. */
 void tl_writer_mark(struct tl_writer *w, uint32_t task, enum tl_mark_kind kind, uint32_t func,
 		    unsigned flags, uint64_t user_ns, uint64_t sys_ns, uint64_t wall_ns);
@@ -64,7 +66,7 @@ bool tl_writer_truncated(const struct tl_writer *w);
 
 struct tl_writer_totals {
 	uint64_t marks, tasks, forced, unwound;
-	uint64_t lost; /* marks dropped: exits of nothing open, unknown tasks */
+	uint64_t lost;			   /* marks dropped: exits of nothing open, unknown tasks */
 	uint64_t user_ns, sys_ns, wall_ns; /* summed over tasks, as written */
 };
 void tl_writer_totals(const struct tl_writer *w, struct tl_writer_totals *out);

@@ -11,7 +11,8 @@ struct tl_code {
 	void *ctx;
 	/* Original bytes at AT, up to N; returns how many could be had (0: none). */
 	size_t (*read)(void *ctx, tl_vaddr at, uint8_t *buf, size_t n);
-	/* The function's own code: its ranges, cold parts included. */
+	/* The function's own code: its ranges, cold parts included, apart from each other. Jump
+	 * tables are read outside of them. */
 	const struct tl_vrange *ranges;
 	size_t n_ranges;
 	tl_vaddr entry;
@@ -38,7 +39,10 @@ struct tl_exits {
 	size_t instructions;  /* walked */
 };
 
-/* TL_OK, or a negative errno with text when the entry itself cannot be decoded. */
+/* A call that its range ends with (filling aside) does not come back: were it to, control would
+ * run into whatever follows, so no compiler emits one that does.
+ *
+ * TL_OK, or a negative errno with text when the entry itself cannot be decoded. */
 int tl_exits_find(const struct tl_arch *arch, const struct tl_code *code, struct tl_exits *out);
 void tl_exits_fini(struct tl_exits *e);
 

@@ -41,5 +41,8 @@ int tl_proc_status(pid_t tid, struct tl_proc_status *out);
 int tl_proc_tasks(pid_t pid, pid_t **out, size_t *n);
 /* Target of /proc/PID/exe, "" when it cannot be read (a kernel thread, no permission). */
 int tl_proc_exe(pid_t tid, char *buf, size_t n);
+/* Where a task sleeps in a system call, without stopping it (/proc/TID/syscall). -EAGAIN (no
+ * text): it runs. */
+int tl_proc_sleeper_pc(pid_t tid, tl_vaddr *pc);
 
 #endif

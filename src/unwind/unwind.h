@@ -28,7 +28,8 @@ struct tl_unwind_source {
 
 struct tl_stack_copy {
 	tl_regs regs;
-	tl_vaddr base; /* address of bytes[0], <= sp */
+	tl_vaddr base; /* address of bytes[0]: sp - arch's red_zone, or stacks stopped in an
+			  epilogue come out incomplete */
 	const uint8_t *bytes;
 	size_t n;
 };
@@ -37,13 +38,17 @@ struct tl_unwound {
 	tl_vaddr pc; /* of a caller: the return address */
 	tl_vaddr sp; /* the frame's stack pointer at pc */
 	tl_vaddr cfa; /* stack pointer before the call that made this frame: its return address
-			 lies just below */
-	bool in_signal; /* interrupted, not called: pc is the instruction itself */
+			 lies just below. {0}: unknown, of the last frame */
+	bool in_signal; /* pc is the instruction to look up, not one behind a call: the innermost
+			   frame, the kernel's signal frame and the one that it interrupted */
+	bool is_trampoline; /* the kernel's signal frame: no call of the program's */
 };
 
 struct tl_unwinder; /* one per space; not thread-safe */
 struct tl_unwinder *tl_unwinder_new(const struct tl_unwind_source *src);
-/* Innermost first. *COMPLETE tells whether the outermost frame was reached. */
+/* Innermost first. *COMPLETE tells whether the outermost frame was reached: not so when the
+ * copy ends before, when MAX is less, or in code without unwind tables, where frames would be
+ * guesses. A pc in a slot of ours has none: take the registers back by tl_step_place(). */
 size_t tl_unwind(struct tl_unwinder *u, const struct tl_stack_copy *copy, struct tl_unwound *out,
 		 size_t max, bool *complete);
 /* After dlclose, exec, or when modules changed. */
