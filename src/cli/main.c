@@ -20,9 +20,9 @@ static const struct {
     {"merge", tl_cmd_merge, "one profile from several"},
     {"export", tl_cmd_export, "a profile for other viewers"},
     {"recover", tl_cmd_recover, "the profile of a recording that was cut short"},
-    {"list", tl_cmd_list, "what would be probed, and for the rest why not"},
-    {"calibrate", tl_cmd_calibrate, "what stops cost on this machine"},
-    {"doctor", tl_cmd_doctor, "what this system allows, and how to get the rest"},
+    {"list", tl_cmd_list, "(later) what would be probed, and for the rest why not"},
+    {"calibrate", tl_cmd_calibrate, "(later) what stops cost on this machine"},
+    {"doctor", tl_cmd_doctor, "(later) what this system allows, how to get the rest"},
     {"help", help_command, "help on a command"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

@@ -6,8 +6,8 @@
 
 static const char help_text[] =
     "Usage: trapline recover [-o FILE] DIR\n"
-    "Make the profile of a recording that was cut short (kill -9, a crash, power) from\n"
-    "the spool folder it left, OUTPUT.spool.PID, and remove the folder.\n"
+    "Make the profile of a recording that was cut short (kill -9, a crash) from the\n"
+    "spool folder that it left, OUTPUT.spool.PID, and remove the folder.\n"
     " -o, --output FILE   the profile [where the recording meant to put it]\n"
     " -h, --help\n"
     "Calls that were open are closed at their task's last mark, and flagged.\n";

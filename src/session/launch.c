@@ -25,6 +25,7 @@ become(const struct tl_session *s, const struct tl_launch *l, const struct pipes
 		sched_setaffinity(0, sizeof s->own_cpus, &s->own_cpus);
 	sigprocmask(SIG_SETMASK, l->sigmask ? l->sigmask : (sigemptyset(&none), &none), NULL);
 	/* Blocked here until we are seized: then exec is the first event. */
+	close(pipes->go[1]);
 	while (read(pipes->go[0], &byte, 1) < 0 && errno == EINTR)
 		;
 	if (l->uid != (uid_t)-1 && (initgroups(l->user, l->gid) < 0 || setgid(l->gid) < 0 ||

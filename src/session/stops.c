@@ -1,6 +1,7 @@
 #include "session/session.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/kcmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -150,12 +151,12 @@ static enum tl_go on_child(struct tl_session *s, struct tl_task *t, struct tl_st
 
 void tl_process_read_program(struct tl_process *p)
 {
-	char path[4096], *slash;
+	char path[PATH_MAX], *slash;
 
 	if (tl_proc_exe(p->pid, path, sizeof path) != TL_OK || !path[0])
 		return;
 	slash = strrchr(path, '/');
-	snprintf(p->program, sizeof p->program, "%s", slash ? slash + 1 : path);
+	strncpy(p->program, slash ? slash + 1 : path, sizeof p->program - 1);
 }
 
 /* All other tasks of the process died without a word, and one that was not the leader now

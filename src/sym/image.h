@@ -25,7 +25,9 @@ struct tl_func {
 	const char *name; /* demangled, no blanks (SPEC.md 1.4), without parameters; a clone keeps
 			     its suffix (.isra.0). Unique within the image: @file:line or
 			     @module+0xoffset is appended to later ones */
-	const char *full; /* the same with parameters, blanks removed */
+	const char *bare; /* demangled, no blanks, no parameters, nothing appended: what patterns
+			     match */
+	const char *full; /* bare with its parameters */
 	const char *raw;  /* as in the symbol table */
 	enum tl_func_origin origin;
 	bool is_ifunc; /* the resolver of an IFUNC */
@@ -34,17 +36,21 @@ struct tl_func {
 	const struct tl_frange *ranges;
 	uint32_t n_ranges;
 	const char *const *aliases; /* other demangled names at this entry, NULL-terminated; or NULL */
+	const char *const *raw_aliases; /* other names as in the symbol table, likewise */
 };
 
-/* Opens from a path or, when PATH cannot serve (deleted, other namespace), any
- * readable FD's copy; NAME is what the file is called in the profile. Errors name the
- * file and what is wrong with it. 32-bit and foreign files are refused here. */
+/* Opens PATH, whatever leads to the bytes (/proc/PID/map_files/... as well); NAME is what
+ * the file is called, the path as its process sees it, NULL for PATH itself. Errors name
+ * the file and what is wrong with it. 32-bit and foreign files are refused here.
+ * Symbols are read when first asked for; an image may be asked by several threads. */
 int tl_image_open(const char *path, const char *name, struct tl_image **out);
 struct tl_image *tl_image_ref(struct tl_image *img);
 void tl_image_unref(struct tl_image *img);
 
 const char *tl_image_path(const struct tl_image *img); /* absolute if it could be had */
 const char *tl_image_short_name(const struct tl_image *img); /* libc.so.6 -> libc; a program: its base name */
+bool tl_image_is_program(const struct tl_image *img); /* no DT_SONAME, and an interpreter or static */
+const char *tl_image_soname(const struct tl_image *img); /* DT_SONAME, or its base file name */
 const char *tl_image_build_id(const struct tl_image *img); /* hex, "" if none */
 bool tl_image_is_static(const struct tl_image *img); /* no PT_INTERP and no DT_NEEDED */
 

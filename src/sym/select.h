@@ -2,7 +2,10 @@
  *
  * Patterns are globs, anchored, on the demangled name without parameters (with
  * them when the pattern contains `('), blanks do not count; `module::' in front
- * picks a module; `re:' makes it a PCRE2 expression (unanchored, as usual there). */
+ * picks a module; `re:' makes it a PCRE2 expression (unanchored, as usual there).
+ * Any alias, the raw name and, for a clone (f.isra.0), its function's name match too.
+ * A pattern with `module::' selects in that module whatever -l says; one without selects
+ * in those that -l names, or in the executable when there is no -l. */
 #ifndef TL_SYM_SELECT_H
 #define TL_SYM_SELECT_H
 
@@ -22,7 +25,14 @@ bool tl_select_module(const struct tl_select *s, const struct tl_image *img, boo
 /* Whether modules other than executables were asked for, which may be loaded at any time. */
 bool tl_select_libraries(const struct tl_select *s);
 bool tl_select_func(const struct tl_select *s, const struct tl_func *f, bool is_main);
-/* The same for one pattern, as --within, --start-on, --stop-on, --baseline take it. */
+
+/* One pattern, as --within, --start-on, --stop-on, --baseline take it; errors as above. */
+struct tl_pattern;
+int tl_pattern_new(const char *text, struct tl_pattern **out);
+void tl_pattern_free(struct tl_pattern *p);
+/* By any of its names; `module::' in front must fit its module. */
+bool tl_pattern_matches(const struct tl_pattern *p, const struct tl_func *f, bool is_main);
+/* The same for one function only. Compiles PATTERN each time. */
 int tl_pattern_match(const char *pattern, const struct tl_func *f, bool *matches);
 
 /* When nothing matched: the text that says what would have (nearest names, other
