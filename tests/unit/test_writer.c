@@ -462,7 +462,9 @@ Test(writer, many_tasks_take_no_descriptors_and_leave_no_memory)
 	}
 	getrusage(RUSAGE_SELF, &later);
 	cr_assert_eq(descriptors(), before);
+#ifndef __SANITIZE_ADDRESS__ /* which holds freed memory back */
 	cr_assert_lt(later.ru_maxrss - ru.ru_maxrss, 500, "kB for 45,000 dead tasks");
+#endif
 	finish(w);
 	p = profile_read(path);
 	cr_assert_eq(p.tasks, 50000);
