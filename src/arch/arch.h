@@ -33,6 +33,7 @@ struct tl_insn {
 	enum tl_flow flow;
 	tl_vaddr target; /* of direct jumps, branches, calls */
 	bool is_nop;	 /* does nothing: filling, endbr */
+	bool moves_sp;	 /* pushes, pops, makes room on the stack (not: calls, returns) */
 	bool is_syscall; /* the address after it can be seen by the kernel and signal handlers */
 };
 
@@ -102,6 +103,7 @@ struct tl_arch {
 	uint64_t (*pc)(const tl_regs *);
 	uint64_t (*sp)(const tl_regs *);
 	void (*set_pc)(tl_regs *, uint64_t);
+	void (*set_sp)(tl_regs *, uint64_t);
 	size_t pc_offset; /* for PTRACE_POKEUSER */
 	size_t (*gap_after_trap)(void); /* pc reported at a trap - address of the site */
 	/* Whether the task was stopped inside a system call that would be restarted, so that

@@ -14,6 +14,11 @@ static void set_pc(tl_regs *r, uint64_t to)
 	r->rip = to;
 }
 
+static void set_sp(tl_regs *r, uint64_t to)
+{
+	r->rsp = to;
+}
+
 /* -EINTR in rax with a system call's number in orig_rax: `syscall' is two bytes long. */
 static bool undo_eintr(tl_regs *r)
 {
@@ -201,6 +206,7 @@ const struct tl_arch tl_arch_x86_64 = {
 	.pc = pc,
 	.sp = sp,
 	.set_pc = set_pc,
+	.set_sp = set_sp,
 	.undo_eintr = undo_eintr,
 	.pc_offset = offsetof(struct user, regs.rip),
 	.gap_after_trap = gap_after_trap,

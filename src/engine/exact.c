@@ -211,13 +211,67 @@ static void on_forget_space(void *engine, struct tl_space *sp, struct tl_task *b
 		tl_warn("process %d keeps a page of ours: %s", sp->any, tl_error_text());
 }
 
+/* The site whose slot holds PC; of a shared one any will do, they are alike. */
+static struct tl_site *slot_owner(const struct tl_exact_space *es, tl_vaddr pc)
+{
+	size_t pos = 0;
+	uint64_t key;
+	void *v;
+
+	while (tl_map_next(&es->sites.map, &pos, &key, &v)) {
+		struct tl_site *site = v;
+		uint64_t n = site->step.kind == TL_STEP_RETURN ? 1 : site->step.length;
+
+		if (site->slot.u && pc.u - site->slot.u < n)
+			return site;
+	}
+	return NULL;
+}
+
+static void on_evict(void *engine, struct tl_task *t)
+{
+	struct tl_exact_space *es = tl_exact_space_of(t->process->space);
+	const struct tl_arch *arch = tl_arch_native();
+	struct tl_site *site;
+	struct tl_place place;
+	tl_regs regs;
+
+	(void)engine;
+	if (tl_ptrace_get_regs(t->tid, &regs) != TL_OK ||
+	    !tl_scratch_holds(&es->sites.scratch, (tl_vaddr){arch->pc(&regs)}))
+		return;
+	site = slot_owner(es, (tl_vaddr){arch->pc(&regs)});
+	if (!site)
+		return;
+	place.pc = site->at;
+	place.sp_add = 0;
+	if (site->step.kind == TL_STEP_SLOT)
+		place = tl_step_place(&site->step, arch->pc(&regs) - site->slot.u);
+	arch->set_pc(&regs, place.pc.u);
+	arch->set_sp(&regs, arch->sp(&regs) + place.sp_add);
+	tl_ptrace_set_regs(t->tid, &regs);
+}
+
+/* A signal that comes while a task is held at a site is delivered with the pc on its slot. The
+ * slot then must stay for as long as the handler may return to it. */
+static void on_interrupted(void *engine, struct tl_task *t)
+{
+	struct tl_exact_space *es = tl_exact_space_of(t->process->space);
+	tl_regs regs;
+
+	(void)engine;
+	if (!es->slot_in_signal && tl_ptrace_get_regs(t->tid, &regs) == TL_OK &&
+	    tl_scratch_holds(&es->sites.scratch, (tl_vaddr){tl_arch_native()->pc(&regs)}))
+		es->slot_in_signal = true;
+}
+
 static bool on_in_our_code(void *engine, const struct tl_space *sp, tl_vaddr pc)
 {
 	struct tl_exact_space *es = tl_exact_space_of(sp);
 
 	(void)engine;
 	return es && (tl_scratch_holds(&es->sites.scratch, pc) ||
-		      pc.u - es->stub.u < TL_STUB_SIZE);
+		      (es->stub.u && pc.u - es->stub.u < TL_STUB_SIZE));
 }
 
 static int on_tick(void *engine, uint64_t now_ns)
@@ -246,6 +300,8 @@ const struct tl_engine_ops tl_exact_ops = {
 	.wants = on_wants,
 	.clean_space = on_clean_space,
 	.forget_space = on_forget_space,
+	.evict = on_evict,
+	.interrupted = on_interrupted,
 	.in_our_code = on_in_our_code,
 	.tick = on_tick,
 	.signalled = on_signalled,

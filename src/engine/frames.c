@@ -319,8 +319,8 @@ int tl_frames_find(struct tl_exact *e, struct tl_task *t, const tl_regs *regs, b
 {
 	struct tl_exact_task *et = tl_exact_task_of(t);
 	struct tl_exact_space *es = tl_exact_space_of(t->process->space);
-	uint64_t sp = tl_arch_native()->sp(regs);
-	struct tl_stack_copy copy = {.regs = *regs, .base = {sp}};
+	uint64_t sp = tl_arch_native()->sp(regs), base = sp - tl_arch_native()->red_zone;
+	struct tl_stack_copy copy = {.regs = *regs, .base = {base}};
 	uint8_t *bytes = tl_malloc(STACK_COPY);
 	struct tl_unwound *frames = tl_calloc(FRAMES_MOST, sizeof *frames);
 	bool complete;
@@ -329,7 +329,7 @@ int tl_frames_find(struct tl_exact *e, struct tl_task *t, const tl_regs *regs, b
 
 	et->unwind = false;
 	copy.bytes = bytes;
-	copy.n = copy_stack(t, sp, bytes);
+	copy.n = copy_stack(t, base, bytes);
 	n = tl_unwind(es->unwinder, &copy, frames, FRAMES_MOST, &complete);
 	if (!complete)
 		tl_debug("task %d: its stack could only be followed for %zu frames", t->tid, n);

@@ -245,7 +245,7 @@ static int choose_cpu(const struct tl_run_options *o)
 	return o->pin == TL_PIN_NEVER ? -1 : sched_getcpu();
 }
 
-static int record(struct run *run)
+static int begin_recording(struct run *run)
 {
 	const struct tl_run_options *o = run->options;
 	struct tl_recorder_options ro = {
@@ -253,32 +253,9 @@ static int record(struct run *run)
 		.raw = o->raw,
 		.cpu_avoid = run->cpu,
 	};
-	struct tl_recorder_totals totals = {0};
-	bool again;
-	int r, r2;
+	int r = tl_calibrate(run->cpu, false, &run->before);
 
-	if ((r = tl_calibrate(run->cpu, false, &run->before)) != TL_OK ||
-	    (r = tl_recorder_start(&ro, &run->before, &run->recorder)) != TL_OK)
-		return r;
-	r = trace(run);
-	if (r < 0)
-		snprintf(run->error, sizeof run->error, "%s", tl_error_text());
-	if (r < 0 && !run->session.stops) {
-		tl_recorder_cancel(run->recorder);
-		goto out;
-	}
-	again = tl_calibrate(run->cpu, true, &run->after) == TL_OK;
-	r2 = tl_recorder_stop(run->recorder, again ? &run->after : NULL, &totals);
-	if (r2 < 0) {
-		snprintf(run->error, sizeof run->error, "%s", tl_error_text());
-		r = r2;
-	}
-	run->result->path = o->output;
-	run->result->complete = r == TL_OK;
-out:
-	tl_session_fini(&run->session);
-	tl_exact_fini(&run->exact);
-	return r;
+	return r == TL_OK ? tl_recorder_start(&ro, &run->before, &run->recorder) : r;
 }
 
 /* All of ptrace happens on a thread of its own: its end lets go of sleepers silently. */
@@ -286,10 +263,34 @@ static void *tracing_thread(void *arg)
 {
 	struct run *run = arg;
 
-	run->status = record(run);
-	if (run->status < 0 && !run->error[0])
+	run->status = begin_recording(run);
+	if (run->status == TL_OK)
+		run->status = trace(run);
+	if (run->status < 0)
 		snprintf(run->error, sizeof run->error, "%s", tl_error_text());
 	return NULL;
+}
+
+/* On the caller's thread, with the target gone or left alone. */
+static void end_recording(struct run *run)
+{
+	bool again;
+	int r;
+
+	if (run->status < 0 && !run->session.stops) {
+		tl_recorder_cancel(run->recorder);
+	} else {
+		again = tl_calibrate(run->cpu, true, &run->after) == TL_OK;
+		r = tl_recorder_stop(run->recorder, again ? &run->after : NULL, NULL);
+		if (r < 0) {
+			snprintf(run->error, sizeof run->error, "%s", tl_error_text());
+			run->status = r;
+		}
+		run->result->path = run->options->output;
+		run->result->complete = run->status == TL_OK;
+	}
+	tl_session_fini(&run->session);
+	tl_exact_fini(&run->exact);
 }
 
 static const int our_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
@@ -327,6 +328,8 @@ int tl_run(const struct tl_run_options *o, struct tl_run_result *result)
 	if (r < 0)
 		return tl_fail(r, "no thread could be started: %s", strerror(-r));
 	pthread_join(thread, NULL);
+	if (run.recorder)
+		end_recording(&run);
 	for (int i = 0; i < N_OURS; i++)
 		sigaction(our_signals[i], &was[i], NULL);
 	pthread_sigmask(SIG_SETMASK, &run.mask, NULL);

@@ -189,6 +189,20 @@ static void forget(struct leaving *l, struct tl_space *sp)
 	l->s->ops->forget_space(l->s->engine, sp, one_of(l, sp), quiet(l, sp));
 }
 
+static void evict_all(struct tl_session *s)
+{
+	size_t pos = 0;
+	uint64_t key;
+	void *v;
+
+	while (tl_map_next(&s->tasks, &pos, &key, &v)) {
+		struct tl_task *t = v;
+
+		if (t->state == TL_TASK_STOPPED && t->process && t->process->space->client)
+			s->ops->evict(s->engine, t);
+	}
+}
+
 static void release_all(struct leaving *l)
 {
 	struct tl_session *s = l->s;
@@ -238,6 +252,7 @@ int tl_session_leave(struct tl_session *s)
 		}
 		nanosleep(&ms, NULL);
 	}
+	evict_all(s);
 	each_space(&l, forget);
 	release_all(&l);
 	tl_vec_fini(&l.interrupted);

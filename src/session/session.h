@@ -109,6 +109,11 @@ struct tl_engine_ops {
 	/* A cleaned space whose tasks are all accounted for; BY is stopped in user mode and may
 	 * make a system call, NULL: nobody could be had. QUIET: nobody is in our code. */
 	void (*forget_space)(void *engine, struct tl_space *sp, struct tl_task *by, bool quiet);
+	/* T is stopped for good, every byte is back: if it is inside code of ours, it is put where
+	 * the program would be. */
+	void (*evict)(void *engine, struct tl_task *t);
+	/* T is about to run a signal handler, whose frame will hold its pc. */
+	void (*interrupted)(void *engine, struct tl_task *t);
 	/* Whether PC is in code of ours. */
 	bool (*in_our_code)(void *engine, const struct tl_space *sp, tl_vaddr pc);
 	int (*tick)(void *engine, uint64_t now_ns);

@@ -56,8 +56,9 @@ void tl_resume(struct tl_session *s, struct tl_task *t, enum tl_go go)
 
 static enum tl_go on_signal(struct tl_session *s, struct tl_task *t, struct tl_stop *stop)
 {
-	(void)s;
 	t->pending_signal = stop->signal;
+	if (t->process && t->process->space->client)
+		s->ops->interrupted(s->engine, t);
 	return TL_GO_ON;
 }
 
@@ -156,7 +157,8 @@ void tl_process_read_program(struct tl_process *p)
 	if (tl_proc_exe(p->pid, path, sizeof path) != TL_OK || !path[0])
 		return;
 	slash = strrchr(path, '/');
-	strncpy(p->program, slash ? slash + 1 : path, sizeof p->program - 1);
+	snprintf(p->program, sizeof p->program, "%.*s", (int)sizeof p->program - 1,
+		 slash ? slash + 1 : path);
 }
 
 /* All other tasks of the process died without a word, and one that was not the leader now

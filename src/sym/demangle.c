@@ -83,8 +83,12 @@ bool tl_name_is_mangled(const char *raw)
 static char *demangled(const char *raw, size_t stem, bool parameters)
 {
 	int options = DMGL_AUTO | DMGL_ANSI | DMGL_RET_DROP | (parameters ? DMGL_PARAMS : 0);
-	char *copy = tl_strndup(raw, stem), *d = cplus_demangle(copy, options);
+	char *copy = tl_strndup(raw, stem), *d;
 
+	/* Automatic is C++ and Rust only. */
+	if (raw[1] == 'D')
+		options ^= DMGL_AUTO ^ DMGL_DLANG;
+	d = cplus_demangle(copy, options);
 	free(copy);
 	if (d && raw[1] == 'D' && !parameters)
 		cut_parameters(d);
@@ -112,9 +116,12 @@ char *tl_demangle(const char *raw, bool parameters)
 /* What compilers append to the name of a copy or a piece of a function. */
 static bool is_clone_word(const char *s, size_t n)
 {
+	/* clang-format off */
 	static const char *const words[] = {
-	    "isra", "constprop", "part",  "lto_priv",	 "cold",     "llvm", "localalias", "clone",
-	    "hot",  "unlikely",	 "split", "specialized", "resolver", "warm", "default"};
+		"isra", "constprop", "part", "lto_priv", "cold", "hot", "unlikely", "warm", "llvm",
+		"localalias", "clone", "split", "specialized", "resolver", "default",
+	};
+	/* clang-format on */
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (strlen(words[i]) == n && !memcmp(words[i], s, n))

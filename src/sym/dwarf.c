@@ -74,6 +74,27 @@ static bool has_info(Elf *elf, uint64_t *size)
 	return false;
 }
 
+/* libdw (0.188) trusts the string sections to end with a zero byte, as those of whole files
+ * do.  The data is a copy in memory: the file was not mapped. */
+static void terminate_strings(Elf *elf)
+{
+	static const char *const names[] = {".debug_str", ".debug_line_str"};
+	GElf_Shdr sh;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		Elf_Scn *scn = tl_elf_section(elf, names[i], &sh);
+		Elf_Data *data;
+
+		if (!scn || sh.sh_type == SHT_NOBITS)
+			continue;
+		if (sh.sh_flags & SHF_COMPRESSED && elf_compress(scn, 0, 0) < 0)
+			continue;
+		data = elf_getdata(scn, NULL);
+		if (data && data->d_buf && data->d_size)
+			((char *)data->d_buf)[data->d_size - 1] = '\0';
+	}
+}
+
 /* The file itself or its debug file, whichever has DWARF; NULL if none has. */
 static struct tl_dwarf *open_dwarf(struct tl_image *img)
 {
@@ -92,6 +113,8 @@ static struct tl_dwarf *open_dwarf(struct tl_image *img)
 			d->elf = NULL;
 		}
 	}
+	if (d->elf)
+		terminate_strings(d->elf);
 	if (d->elf)
 		d->dbg = dwarf_begin_elf(d->elf, DWARF_C_READ, NULL);
 	else
@@ -172,10 +195,30 @@ static bool entry_of(Dwarf_Die *die, Dwarf_Addr *entry)
 	return dwarf_ranges(die, 0, &base, entry, &hi) > 0 && *entry != 0;
 }
 
+/* As dwarf_decl_file(), which is content to abort (elfutils 0.188, an assertion) when a
+ * unit's line table is missing or broken. */
+static const char *decl_file(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Files *files;
+	Dwarf_Word index;
+	Dwarf_Die unit;
+	const char *s;
+	size_t n;
+
+	if (!dwarf_attr_integrate(die, DW_AT_decl_file, &attr) ||
+	    dwarf_formudata(&attr, &index) != 0 ||
+	    dwarf_cu_die(attr.cu, &unit, NULL, NULL, NULL, NULL, NULL, NULL) == NULL ||
+	    dwarf_getsrcfiles(&unit, &files, &n) != 0 || index >= n)
+		return NULL;
+	s = dwarf_filesrc(files, index, NULL, NULL);
+	return s && strcmp(s, "???") ? s : NULL; /* index 0 of DWARF 4 */
+}
+
 static void note_place(struct walk *w, Dwarf_Die *die, uint64_t entry)
 {
 	struct place *p;
-	const char *file = dwarf_decl_file(die);
+	const char *file = decl_file(die);
 	int line = 0;
 
 	if (!file || dwarf_decl_line(die, &line) != 0 || tl_map_get(&w->d->places, entry))

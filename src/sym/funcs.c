@@ -114,7 +114,6 @@ static void index_name(struct tl_image *img, const char *name, const struct tl_f
 
 static void index_names(struct tl_image *img)
 {
-	/* A unique name beats all others, which may be somebody's bare one. */
 	for (size_t i = 0; i < img->funcs.n; i++) {
 		const struct tl_func *f = &img->funcs.at[i];
 
@@ -126,9 +125,9 @@ static void index_names(struct tl_image *img)
 		for (const char *const *a = f->raw_aliases; a && *a; a++)
 			index_name(img, *a, f);
 	}
+	/* What a profile calls it is unique, though others may share it as a bare name. */
 	for (size_t i = 0; i < img->funcs.n; i++)
-		if (img->funcs.at[i].name != img->funcs.at[i].bare)
-			tl_strmap_put(&img->by_name, img->funcs.at[i].name, &img->funcs.at[i]);
+		tl_strmap_put(&img->by_name, img->funcs.at[i].name, &img->funcs.at[i]);
 }
 
 const struct tl_func *tl_image_func_named(struct tl_image *img, const char *name)

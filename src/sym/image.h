@@ -35,8 +35,10 @@ struct tl_func {
 	 * [entry, entry+size). */
 	const struct tl_frange *ranges;
 	uint32_t n_ranges;
-	const char *const *aliases; /* other demangled names at this entry, NULL-terminated; or NULL */
-	const char *const *raw_aliases; /* other names as in the symbol table, likewise */
+	/* Other demangled names at this entry, NULL-terminated; or NULL. */
+	const char *const *aliases;
+	/* Other names as in the symbol table, likewise. */
+	const char *const *raw_aliases;
 };
 
 /* Opens PATH, whatever leads to the bytes (/proc/PID/map_files/... as well); NAME is what
@@ -48,9 +50,12 @@ struct tl_image *tl_image_ref(struct tl_image *img);
 void tl_image_unref(struct tl_image *img);
 
 const char *tl_image_path(const struct tl_image *img); /* absolute if it could be had */
-const char *tl_image_short_name(const struct tl_image *img); /* libc.so.6 -> libc; a program: its base name */
-bool tl_image_is_program(const struct tl_image *img); /* no DT_SONAME, and an interpreter or static */
-const char *tl_image_soname(const struct tl_image *img); /* DT_SONAME, or its base file name */
+/* libc.so.6 -> libc; a program: its base name. Fit for a profile: no blanks. */
+const char *tl_image_short_name(const struct tl_image *img);
+/* Meant to be run: no DT_SONAME, and an interpreter or static. */
+bool tl_image_is_program(const struct tl_image *img);
+/* DT_SONAME, or its base file name. */
+const char *tl_image_soname(const struct tl_image *img);
 const char *tl_image_build_id(const struct tl_image *img); /* hex, "" if none */
 bool tl_image_is_static(const struct tl_image *img); /* no PT_INTERP and no DT_NEEDED */
 

@@ -214,8 +214,10 @@ bool tl_pattern_is_source(const struct tl_pattern *p, const char *file)
 {
 	if (p->whole.re)
 		return re_match(p->whole.re, file);
-	for (const char *s = file; s; s = strchr(s, '/')) {
-		s += s != file; /* behind the slash */
+	if (tl_glob_match(p->whole.glob, file, strlen(file)))
+		return true;
+	for (const char *s = strchr(file, '/'); s; s = strchr(s, '/')) {
+		s++;
 		if (tl_glob_match(p->whole.glob, s, strlen(s)))
 			return true;
 	}

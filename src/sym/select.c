@@ -58,6 +58,18 @@ bool tl_select_module(const struct tl_select *s, const struct tl_image *img, boo
 	return false;
 }
 
+bool tl_select_libraries(const struct tl_select *s)
+{
+	const tl_pattern_vec *f = &s->by[TL_SELECT_FUNCTION];
+
+	if (s->by[TL_SELECT_LIBRARY].n)
+		return true;
+	for (size_t i = 0; i < f->n; i++)
+		if (strstr(tl_pattern_text(f->at[i]), "::"))
+			return true;
+	return false;
+}
+
 static bool wanted(const struct tl_select *s, const struct tl_func *f, bool is_main)
 {
 	const tl_pattern_vec *v = &s->by[TL_SELECT_FUNCTION];

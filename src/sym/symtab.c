@@ -235,7 +235,8 @@ static void read_sections(struct tl_image *img, Elf *elf)
 							    !strncmp(name, ".iplt", 5)),
 					});
 	}
-	qsort(img->text.at, img->text.n, sizeof *img->text.at, cmp_sections);
+	if (img->text.n)
+		qsort(img->text.at, img->text.n, sizeof *img->text.at, cmp_sections);
 }
 
 /* Every table that names functions; files that lack one are helped out by debug files,
@@ -399,7 +400,8 @@ void tl_image_load_symbols(struct tl_image *img)
 	struct load l = {.img = img};
 
 	collect(&l);
-	qsort(l.syms.at, l.syms.n, sizeof *l.syms.at, cmp_syms);
+	if (l.syms.n)
+		qsort(l.syms.at, l.syms.n, sizeof *l.syms.at, cmp_syms);
 	fold(&l);
 	tl_layout_funcs(img, &l.syms, &l.colds);
 	tl_image_name_funcs(img);

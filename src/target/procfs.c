@@ -242,3 +242,18 @@ int tl_proc_exe(pid_t tid, char *buf, size_t n)
 	snprintf(dir, sizeof dir, "/proc/%d", tid);
 	return errno == ESRCH || access(dir, F_OK) != 0 ? TL_GONE : TL_OK;
 }
+
+int tl_proc_sleeper_pc(pid_t tid, tl_vaddr *pc)
+{
+	struct tl_strbuf b = {0};
+	int r = slurp(tid, "syscall", &b);
+	const char *last = r == TL_OK ? strrchr(tl_strbuf_text(&b), ' ') : NULL;
+
+	/* "running", or number, six arguments, sp, pc; "-1 sp pc" blocked elsewhere. */
+	if (r == TL_OK && !last)
+		r = -EAGAIN;
+	if (r == TL_OK)
+		pc->u = strtoull(last, NULL, 16);
+	tl_strbuf_fini(&b);
+	return r;
+}
