@@ -33,6 +33,7 @@ struct tl_insn {
 	enum tl_flow flow;
 	tl_vaddr target; /* of direct jumps, branches, calls */
 	bool is_nop;	 /* does nothing: filling, endbr */
+	bool moves_sp;	 /* pushes, pops, makes room on the stack (not: calls, returns) */
 	bool is_syscall; /* the address after it can be seen by the kernel and signal handlers */
 };
 

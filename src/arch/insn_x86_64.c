@@ -367,6 +367,16 @@ bool tl_x86_is_nop(const struct tl_shape *s)
 	       (s->op == 0x1e && s->rep && (s->modrm == 0xfa || s->modrm == 0xfb));
 }
 
+/* push, pop; add, sub, and of %rsp. */
+static bool moves_sp(const struct tl_shape *s)
+{
+	if (s->map != TL_MAP_1 || s->vex)
+		return false;
+	if (s->op >= 0x50 && s->op <= 0x5f)
+		return true;
+	return (s->op == 0x81 || s->op == 0x83) && (s->modrm & 0xc7) == 0xc4 && !(s->rex & 1);
+}
+
 int tl_x86_decode(const uint8_t *b, size_t n, tl_vaddr at, struct tl_insn *out)
 {
 	struct tl_shape s;
@@ -379,6 +389,7 @@ int tl_x86_decode(const uint8_t *b, size_t n, tl_vaddr at, struct tl_insn *out)
 	else if (s.map == TL_MAP_0F && !s.vex)
 		flow_0f(b, n, &s, at, out);
 	out->is_nop = tl_x86_is_nop(&s);
+	out->moves_sp = moves_sp(&s);
 	if (!out->length)
 		out->length = (uint8_t)length_by_capstone(b, n);
 	if (!out->length)

@@ -39,6 +39,7 @@ struct table_jump {
 };
 
 struct walk {
+	bool has_frame;
 	const struct tl_arch *arch;
 	const struct tl_code *code;
 	struct tl_exits *out;
@@ -172,6 +173,8 @@ static void walk_block(struct walk *w, uint64_t at)
 		if (!claim(w, p, at, &in))
 			return;
 		w->out->instructions++;
+		w->has_frame |= in.moves_sp || in.flow == TL_FLOW_CALL ||
+				in.flow == TL_FLOW_CALL_INDIRECT;
 		on = leave(w, at, &in);
 		if (!in.is_nop)
 			after_call = in.flow == TL_FLOW_CALL || in.flow == TL_FLOW_CALL_INDIRECT;
@@ -373,6 +376,7 @@ int tl_exits_find(const struct tl_arch *arch, const struct tl_code *code, struct
 	walk_tables(&w);
 	if (w.exits.n)
 		qsort(w.exits.at, w.exits.n, sizeof *w.exits.at, by_address);
+	out->jumps_to_entry &= !w.has_frame;
 	out->at = w.exits.at;
 	out->n = w.exits.n;
 	w.exits.at = NULL;

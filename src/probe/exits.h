@@ -35,7 +35,10 @@ struct tl_exits {
 	size_t n;
 	bool use_return_site; /* exits are not all known: watch where it returns to */
 	const char *why;      /* static text, when use_return_site */
-	bool jumps_to_entry;  /* a loop around the whole function: such an entry is no call */
+	/* A loop around the whole function: coming to its entry again is no call. A function
+	 * with a stack frame that jumps to its first instruction has left that frame, and calls
+	 * itself (sqlite3WhereSplit in fixtures/sqlite_fixture). */
+	bool jumps_to_entry;
 	size_t instructions;  /* walked */
 };
 
