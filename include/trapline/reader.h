@@ -67,6 +67,9 @@ struct tl_reader;
 int tl_reader_open(const char *path, unsigned flags, struct tl_reader **out);
 void tl_reader_free(struct tl_reader *r);
 
+/* As messages should name the file. */
+const char *tl_reader_path(const struct tl_reader *r);
+
 /* Valid from the start; borrowed. */
 const struct tl_header *tl_reader_header(const struct tl_reader *r);
 

@@ -308,6 +308,11 @@ int tl_reader_next(struct tl_reader *r, struct tl_event *e)
 	return TL_OK;
 }
 
+const char *tl_reader_path(const struct tl_reader *r)
+{
+	return r->path;
+}
+
 const struct tl_header *tl_reader_header(const struct tl_reader *r)
 {
 	return &r->header;
