@@ -185,9 +185,14 @@ static int begin(struct run *run)
 
 	if (r != TL_OK)
 		return r;
-	/* With libraries chosen, what matches may come later. */
-	if (!run->exact.probed && !tl_select_libraries(o->select) && !o->program)
-		return nothing_matched(run);
+	if (run->exact.probed || tl_select_libraries(o->select) || o->program)
+		return TL_OK;
+	/* Libraries may be loaded and programs be run that have what was asked for. */
+	r = nothing_matched(run);
+	if (!o->follow)
+		return r;
+	tl_warn("nothing is counted yet, only in programs that this one may run: %s",
+		tl_error_text());
 	return TL_OK;
 }
 
