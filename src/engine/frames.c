@@ -204,7 +204,8 @@ static void name_function(struct tl_exact *e, struct tl_exact_task *et, struct t
 		.pkg = !f->is_main			       ? tl_image_short_name(f->image) :
 		       strcmp(program, e->main_program) ? program :
 							     "main",
-		.name = f->func->name,
+		/* With its parameters, unless more had to be added to tell it apart. */
+		.name = strcmp(f->func->name, f->func->bare) ? f->func->name : f->func->full,
 		.module = tl_image_path(f->image),
 		.addr = f->func->entry.u,
 	};

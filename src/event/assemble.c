@@ -283,7 +283,7 @@ static bool no_room(int r)
 	return r == -ENOSPC || r == -EFBIG || r == -EDQUOT;
 }
 
-/* Takes less and less of the marks until the profile fits. */
+/* Where there is no room even with the spare, takes less and less of the marks. */
 static int attempts(struct work *w)
 {
 	uint64_t reached;
@@ -292,11 +292,11 @@ static int attempts(struct work *w)
 
 	if (w->a->straight || !no_room(r) || fstat(w->marks, &st) < 0)
 		return r;
-	w->cut = w->careful = true;
-	w->limit = st.st_size;
-	while (no_room(r) && w->limit) {
+	tl_spool_spend_spare(w->a->dir);
+	r = attempt(w, &reached);
+	for (w->limit = st.st_size; no_room(r) && w->limit; r = attempt(w, &reached)) {
+		w->cut = w->careful = true;
 		w->limit = (reached && reached < w->limit ? reached : w->limit) / 8 * 7;
-		r = attempt(w, &reached);
 	}
 	return r;
 }

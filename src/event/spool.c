@@ -10,7 +10,11 @@
 
 #include "base/err.h"
 
-static const char *const files[] = {"head", "funcs", "marks"};
+static const char *const files[] = {"head", "funcs", "marks", "spare"};
+enum { WRITTEN = 3, FILES = 4 }; /* the spare one is not */
+
+/* A profile of some 80,000 marks: enough to see what was going on until the disk was full. */
+static const off_t spare_size = 1 << 20;
 
 static char *dir_of(const char *path)
 {
@@ -116,6 +120,26 @@ static int make_dir(struct tl_spool *s, const char *target, bool straight)
 	return r;
 }
 
+/* Best effort: there are filesystems that cannot set room aside. */
+static void make_spare(const char *dir)
+{
+	int fd = open_in(dir, "spare");
+
+	if (fd < 0)
+		return;
+	if (fallocate(fd, 0, 0, spare_size) < 0)
+		tl_spool_spend_spare(dir);
+	close(fd);
+}
+
+void tl_spool_spend_spare(const char *dir)
+{
+	char *path = tl_asprintf("%s/spare", dir);
+
+	unlink(path);
+	free(path);
+}
+
 int tl_spool_create(struct tl_spool *s, const char *target, bool straight)
 {
 	static const size_t sizes[] = {1 << 12, 1 << 15, 1 << 18};
@@ -124,7 +148,7 @@ int tl_spool_create(struct tl_spool *s, const char *target, bool straight)
 
 	*s = (struct tl_spool){.head = {.fd = -1}, .funcs = {.fd = -1}, .marks = {.fd = -1}};
 	r = make_dir(s, target, straight);
-	for (int i = 0; r == TL_OK && i < 3; i++) {
+	for (int i = 0; r == TL_OK && i < WRITTEN; i++) {
 		int fd = open_in(s->dir, files[i]);
 
 		if (fd < 0)
@@ -132,6 +156,8 @@ int tl_spool_create(struct tl_spool *s, const char *target, bool straight)
 		else
 			tl_outbuf_init(bufs[i], fd, sizes[i]);
 	}
+	if (r == TL_OK)
+		make_spare(s->dir);
 	return r;
 }
 
@@ -201,7 +227,7 @@ void tl_spool_close(struct tl_spool *s)
 
 void tl_spool_remove(const char *dir)
 {
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < FILES; i++) {
 		char *path = tl_asprintf("%s/%s", dir, files[i]);
 
 		unlink(path);

@@ -4,7 +4,9 @@
  *	funcs	text lines: functions that were called, later lines override how and self
  *	marks	chunks: a header of 16 bytes and whole lines of one task
  *
- * All three only ever grow, and a function is in `funcs' before a chunk that names it is
+ *	spare	nothing: room for a profile when the disk is full
+ *
+ * The first three only ever grow, and a function is in `funcs' before a chunk that names it is
  * in `marks', so that what a crash leaves is a valid beginning. Three descriptors, however
  * many tasks. doc/FORMAT.md defines the files. */
 #ifndef TL_EVENT_SPOOL_H
@@ -45,7 +47,9 @@ void tl_spool_chunk(struct tl_spool *s, uint32_t task, uint32_t seq, const char 
 int tl_spool_flush(struct tl_spool *s);
 /* Closes, and frees what S owns; the folder stays. */
 void tl_spool_close(struct tl_spool *s);
-/* Removes the folder's three files and itself. */
+/* Gives the spare room back. */
+void tl_spool_spend_spare(const char *dir);
+/* Removes the folder's files and itself. */
 void tl_spool_remove(const char *dir);
 
 struct tl_chunk_ref {

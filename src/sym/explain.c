@@ -111,7 +111,7 @@ static void say_nearest(struct tl_strbuf *out, const struct tl_pattern *p,
 		nearest(&b, word, images[i]);
 	for (size_t i = 0; i < b.n; i++)
 		tl_strbuf_printf(out, "%s%s (%s)",
-				 i ? ", " : "\n  the nearest names: ", b.at[i].func->name,
+				 i ? ", " : "; the nearest names: ", b.at[i].func->name,
 				 tl_image_short_name(b.at[i].func->image));
 }
 
@@ -132,10 +132,10 @@ static void say_elsewhere(struct tl_strbuf *out, const struct tl_select *s,
 				count++;
 			}
 		if (count == 1)
-			tl_strbuf_printf(out, "\n  %s has %s: add -l %s", name, first->name, name);
+			tl_strbuf_printf(out, "; %s has %s: add -l %s", name, first->name, name);
 		else if (count)
 			tl_strbuf_printf(out,
-					 "\n  %s has %zu such functions, %s the first: add -l %s",
+					 "; %s has %zu such functions, %s the first: add -l %s",
 					 name, count, first->name, name);
 	}
 }
@@ -150,7 +150,7 @@ static void say_no_symbols(struct tl_strbuf *out, const struct tl_select *s,
 		    has_symbols(images[i]))
 			continue;
 		tl_strbuf_printf(out,
-				 "\n  %s has no symbols of its own functions: install its "
+				 "; %s has no symbols of its own functions: install its "
 				 "debug symbols (Debian: the -dbgsym or -dbg package",
 				 tl_image_path(images[i]));
 		if (*id)
@@ -174,7 +174,7 @@ static void say_libraries(struct tl_strbuf *out, const struct tl_select *s,
 		if (any)
 			continue;
 		tl_strbuf_printf(out,
-				 "\n  -l %s is none of the modules:", tl_pattern_text(l->at[i]));
+				 "; -l %s is none of the modules:", tl_pattern_text(l->at[i]));
 		for (size_t k = 0; k < n; k++)
 			tl_strbuf_printf(out, "%s %s", k ? "," : "",
 					 tl_image_short_name(images[k]));
@@ -188,7 +188,7 @@ static void say_source(struct tl_strbuf *out, const struct tl_select *s,
 		if (tl_select_module(s, images[i], tl_image_is_program(images[i])) &&
 		    !tl_image_has_dwarf(images[i]))
 			tl_strbuf_printf(out,
-					 "\n  %s has no debug information, which --source needs",
+					 "; %s has no debug information, which --source needs",
 					 tl_image_path(images[i]));
 }
 
@@ -219,11 +219,11 @@ char *tl_select_explain(const struct tl_select *s, struct tl_image *const *image
 	for (size_t i = 0; i < v->n; i++) {
 		if (matches_somewhere(s, v->at[i], images, n)) {
 			tl_strbuf_printf(&out,
-					 "\n  -f %s matches, but -x or --source leaves nothing",
+					 "; -f %s matches, but -x or --source leaves nothing",
 					 tl_pattern_text(v->at[i]));
 			continue;
 		}
-		tl_strbuf_printf(&out, "\n  nothing matches -f %s", tl_pattern_text(v->at[i]));
+		tl_strbuf_printf(&out, "; nothing matches -f %s", tl_pattern_text(v->at[i]));
 		say_nearest(&out, v->at[i], images, n);
 		say_elsewhere(&out, s, v->at[i], images, n);
 	}
