@@ -30,7 +30,7 @@ struct tl_header {
 };
 
 /* What `& id' and `#! func' say of a function. NULL and 0: not known. */
-struct tl_func {
+struct tl_function_info {
 	const char *name; /* as reports print it, pkg::name */
 	const char *module, *file;
 	uint64_t addr;
@@ -78,7 +78,7 @@ int tl_reader_next(struct tl_reader *r, struct tl_event *e);
 
 /* Functions get indices 0, 1, ... as they turn up. Borrowed: the pointer until the next
  * event, the strings as long as the reader. */
-const struct tl_func *tl_reader_func(const struct tl_reader *r, uint32_t func);
+const struct tl_function_info *tl_reader_func(const struct tl_reader *r, uint32_t func);
 size_t tl_reader_funcs(const struct tl_reader *r);
 
 /* The value of KEY in the `key=value' words of TEXT, percent-decoded, to be freed by the

@@ -11,7 +11,7 @@ static char *keep(struct tl_names *t, char *s)
 
 uint32_t tl_names_func(struct tl_names *t, const char *name, size_t n)
 {
-	struct tl_func f = {0};
+	struct tl_function_info f = {0};
 	uintptr_t at;
 
 	tl_strbuf_clear(&t->scratch);
@@ -68,7 +68,7 @@ static unsigned word(const char *value, const char *const *names, unsigned n)
 
 static void describe(struct tl_names *t, uint32_t func, const char *text)
 {
-	struct tl_func *f = &t->funcs.at[func];
+	struct tl_function_info *f = &t->funcs.at[func];
 	char *v;
 
 	if ((v = tl_note_value(text, "module")))

@@ -16,7 +16,7 @@ struct tl_id {
 };
 
 struct tl_names {
-	TL_VEC(struct tl_func) funcs;
+	TL_VEC(struct tl_function_info) funcs;
 	TL_VEC(struct tl_id) ids;
 	struct tl_map short_ids; /* up to 8 bytes, packed: index + 1 */
 	struct tl_strmap long_ids;

@@ -318,7 +318,7 @@ const struct tl_header *tl_reader_header(const struct tl_reader *r)
 	return &r->header;
 }
 
-const struct tl_func *tl_reader_func(const struct tl_reader *r, uint32_t func)
+const struct tl_function_info *tl_reader_func(const struct tl_reader *r, uint32_t func)
 {
 	return &r->names.funcs.at[func];
 }

@@ -11,6 +11,7 @@ static void span_add(struct tl_span *to, const struct tl_span *s)
 	for (unsigned c = 0; c < TL_CLOCKS; c++)
 		to->in[c] += s->in[c];
 	to->marks += s->marks;
+	to->ticks += s->ticks;
 }
 
 /* Clock readings may wrap round; their differences do not. */
@@ -21,6 +22,7 @@ static struct tl_span span_less(const struct tl_span *a, const struct tl_span *b
 	for (unsigned c = 0; c < TL_CLOCKS; c++)
 		s.in[c] = (int64_t)((uint64_t)a->in[c] - (uint64_t)b->in[c]);
 	s.marks = a->marks - b->marks;
+	s.ticks = a->ticks - b->ticks;
 	return s;
 }
 
@@ -29,14 +31,31 @@ int64_t tl_span_units(const struct tl_span *s, int clock)
 	return clock == TL_CPU ? s->in[TL_USER] + s->in[TL_SYS] : s->in[clock];
 }
 
-double tl_profile_ticks(const struct tl_header *h, const struct tl_span *s, int clock)
+/* Whole ticks are divided as such: beyond 2^53 units a double is not exact. */
+static double ticks_of(const struct tl_header *h, int64_t units)
+{
+	int64_t scale = h->units_per_tick;
+
+	return units % scale ? units / (double)scale : (double)(units / scale);
+}
+
+static double mark_cost(const struct tl_header *h, int clock)
 {
 	double over = clock == TL_CPU ? h->over[TL_USER] + h->over[TL_SYS] : h->over[clock];
-	int64_t units = tl_span_units(s, clock), scale = h->units_per_tick;
-	/* Whole ticks are divided as such: beyond 2^53 units a double is not exact. */
-	double ticks = units % scale ? units / (double)scale : (double)(units / scale);
 
-	return over == 0 ? ticks : ticks - over / (2 * h->over_tests) * s->marks;
+	return over / (2 * h->over_tests);
+}
+
+double tl_profile_ticks(const struct tl_header *h, const struct tl_span *s, int clock)
+{
+	return ticks_of(h, tl_span_units(s, clock)) - mark_cost(h, clock) * s->marks;
+}
+
+double tl_profile_ticks_rounded(const struct tl_profile *p, const struct tl_span *s)
+{
+	if (p->over_mark == 0) /* exact, then, however large */
+		return ticks_of(tl_reader_header(p->r), tl_span_units(s, p->o.clock));
+	return s->ticks;
 }
 
 void tl_profile_init(struct tl_profile *p, struct tl_reader *r, const struct tl_profile_options *o)
@@ -45,6 +64,7 @@ void tl_profile_init(struct tl_profile *p, struct tl_reader *r, const struct tl_
 	p->o = *o;
 	p->r = r;
 	p->write_func = -1;
+	p->over_mark = mark_cost(tl_reader_header(r), o->clock);
 	if (o->tree)
 		p->root = tl_node_new(p);
 }
@@ -66,7 +86,7 @@ static struct tl_row *row_of(struct tl_profile *p, uint32_t func)
 static void enter(struct tl_profile *p, uint32_t func, unsigned flags)
 {
 	struct tl_row *row = row_of(p, func);
-	struct tl_frame f = {.func = func, .since = p->now};
+	struct tl_open_call f = {.func = func, .since = p->now};
 
 	if (!row->calls) {
 		row->order = p->entered++;
@@ -81,7 +101,7 @@ static void enter(struct tl_profile *p, uint32_t func, unsigned flags)
 	tl_vec_push(&p->stack, f);
 }
 
-static void file_node(struct tl_profile *p, struct tl_frame *f, uint32_t func,
+static void file_node(struct tl_profile *p, struct tl_open_call *f, uint32_t func,
 		      const struct tl_span *z)
 {
 	struct tl_node *to = p->stack.n ? p->stack.at[p->stack.n - 1].node : p->root;
@@ -96,7 +116,7 @@ static void file_node(struct tl_profile *p, struct tl_frame *f, uint32_t func,
 static int leave(struct tl_profile *p, uint32_t credit, uint32_t in_tree, uint64_t line)
 {
 	struct tl_span z, self;
-	struct tl_frame f;
+	struct tl_open_call f;
 	struct tl_row *row;
 
 	if (!p->stack.n)
@@ -124,30 +144,41 @@ static void clock_read(struct tl_profile *p, const struct tl_event *e)
 	memcpy(at.in, e->at, sizeof at.in);
 	p->now = span_less(&at, &p->written);
 	p->now.marks = at.marks;
+	p->now.ticks = ticks_of(tl_reader_header(p->r), tl_span_units(&at, p->o.clock)) - p->over;
 }
 
-/* The marks around the writer's own flushing: its time is nobody's. */
-static void write_mark(struct tl_profile *p, const struct tl_event *e)
+static void count_mark(struct tl_profile *p)
 {
 	p->now.marks++;
+	p->over += p->over_mark;
+}
+
+/* The marks around the writer's own flushing: its time is nobody's. dprofpp takes the
+ * pair for one mark. */
+static void write_mark(struct tl_profile *p, const struct tl_event *e)
+{
+	struct tl_span passed = {.marks = 0};
+
+	if (e->kind != TL_EVENT_ENTER)
+		count_mark(p);
 	for (unsigned c = 0; c < TL_CLOCKS; c++) {
 		if (e->kind == TL_EVENT_ENTER)
 			p->write_from[c] = e->at[c];
 		else
-			p->written.in[c] += e->at[c] - p->write_from[c];
+			passed.in[c] = e->at[c] - p->write_from[c];
 	}
+	span_add(&p->written, &passed);
+	p->over += ticks_of(tl_reader_header(p->r), tl_span_units(&passed, p->o.clock));
 	clock_read(p, e);
 }
 
 static int leave_marked(struct tl_profile *p, const struct tl_event *e)
 {
-	const struct tl_frame *top = p->stack.n ? &p->stack.at[p->stack.n - 1] : NULL;
+	const struct tl_open_call *top = p->stack.n ? &p->stack.at[p->stack.n - 1] : NULL;
 	uint32_t credit = e->func, in_tree = e->func;
 
 	if (top && e->kind == TL_EVENT_DIE) {
 		credit = in_tree = top->func;
-	} else if (top && e->kind == TL_EVENT_GOTO) {
-		in_tree = top->func;
 	} else if (top && top->func != e->func && p->o.mismatch) {
 		bool credit_top = false;
 		int err = p->o.mismatch(p->o.arg, tl_reader_func(p->r, top->func)->name,
@@ -158,6 +189,8 @@ static int leave_marked(struct tl_profile *p, const struct tl_event *e)
 		if (credit_top)
 			credit = in_tree = top->func;
 	}
+	if (top && e->kind == TL_EVENT_GOTO)
+		in_tree = top->func;
 	p->forced += e->flags & TL_MARK_FORCED ? 1 : 0;
 	p->unwound += e->flags & TL_MARK_UNWOUND ? 1 : 0;
 	return leave(p, credit, in_tree, e->line);
@@ -204,7 +237,7 @@ int tl_profile_feed(struct tl_profile *p, const struct tl_event *e, unsigned *di
 	}
 	if (!within(p, e))
 		return TL_OK;
-	p->now.marks++;
+	count_mark(p);
 	clock_read(p, e);
 	if (e->kind != TL_EVENT_ENTER) {
 		err = leave_marked(p, e);
@@ -213,7 +246,7 @@ int tl_profile_feed(struct tl_profile *p, const struct tl_event *e, unsigned *di
 		*did |= TL_DID_EXIT;
 	}
 	if (e->kind == TL_EVENT_GOTO) {
-		p->now.marks++;
+		count_mark(p);
 		clock_read(p, e);
 	}
 	if (e->kind == TL_EVENT_ENTER || e->kind == TL_EVENT_GOTO) {

@@ -14,10 +14,14 @@
 #include "base/vec.h"
 #include "trapline/reader.h"
 
+enum { TL_CPU = TL_CLOCKS }; /* user + system */
+
 /* Time in each clock, and how many marks it took. */
 struct tl_span {
 	int64_t in[TL_CLOCKS];
 	int64_t marks;
+	double ticks; /* in the clock asked for, overhead taken out mark by mark: rounded as
+		       * dprofpp rounds, which decides the order of what is as good as equal */
 };
 
 struct tl_row {
@@ -39,7 +43,7 @@ struct tl_node {
 	struct tl_map *by_func; /* only where there are many */
 };
 
-struct tl_frame {
+struct tl_open_call {
 	uint32_t func;
 	struct tl_span since, kids;
 	struct tl_node *node;
@@ -53,6 +57,7 @@ struct tl_profile_options {
 	 * *CREDIT says (the exit's by default), a negative errno ends it. NULL: do not ask. */
 	int (*mismatch)(void *arg, const char *top, const char *name, bool *credit_top);
 	void *arg;
+	int clock; /* of tl_span.ticks */
 };
 
 struct tl_profile {
@@ -60,9 +65,10 @@ struct tl_profile {
 	struct tl_reader *r; /* borrowed */
 	TL_VEC(struct tl_row) rows; /* by func; those without calls were never entered */
 	size_t entered;
-	TL_VEC(struct tl_frame) stack;
+	TL_VEC(struct tl_open_call) stack;
 	struct tl_span now;	/* the last mark that counted */
 	struct tl_span written; /* time between the marks of the writer itself, all marks */
+	double over_mark, over; /* overhead of a mark, and of all so far, in ticks */
 	int64_t write_from[TL_CLOCKS];
 	int64_t level;	     /* of inside */
 	int64_t write_func; /* `Devel::DProf::write' in this file, -1: not seen */
@@ -85,10 +91,10 @@ void tl_profile_fini(struct tl_profile *p);
 size_t tl_profile_list(struct tl_profile *p, struct tl_row ***list);
 struct tl_row *tl_profile_find(struct tl_profile *p, const char *name);
 
-enum { TL_CPU = TL_CLOCKS }; /* user + system */
-
 /* A span in ticks, less the overhead $over_* states. CLOCK: TL_USER ... TL_WALL, TL_CPU. */
 double tl_profile_ticks(const struct tl_header *h, const struct tl_span *s, int clock);
+/* As dprofpp computes it, in the clock of the options. */
+double tl_profile_ticks_rounded(const struct tl_profile *p, const struct tl_span *s);
 /* Without taking anything out, in units. */
 int64_t tl_span_units(const struct tl_span *s, int clock);
 

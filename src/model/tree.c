@@ -58,6 +58,7 @@ static void add(struct tl_node *to, const struct tl_node *from)
 	for (unsigned c = 0; c < TL_CLOCKS; c++)
 		to->total.in[c] += from->total.in[c];
 	to->total.marks += from->total.marks;
+	to->total.ticks += from->total.ticks;
 }
 
 void tl_node_merge(struct tl_profile *p, struct tl_node *parent, struct tl_node *node)

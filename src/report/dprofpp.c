@@ -69,8 +69,8 @@ static void make_rows(struct tl_dprofpp *d)
 		struct tl_dp_row row = {
 			.name = list[i]->name,
 			.calls = list[i]->calls,
-			.self = tl_profile_ticks(d->h, &list[i]->self, d->clock),
-			.total = tl_profile_ticks(d->h, &list[i]->total, d->clock),
+			.self = tl_profile_ticks_rounded(&d->p, &list[i]->self),
+			.total = tl_profile_ticks_rounded(&d->p, &list[i]->total),
 			.order = list[i]->order,
 		};
 
@@ -82,20 +82,15 @@ static void make_rows(struct tl_dprofpp *d)
 static void run_time(struct tl_dprofpp *d)
 {
 	const double *run = d->h->run;
-	struct tl_span passed = d->p.written;
 	const struct tl_row *inside = NULL;
 	double ticks;
 
-	/* What was taken out: what was spent writing, and a mark's cost for each. */
-	passed.marks = 0;
-	d->overhead = tl_profile_ticks(d->h, &passed, d->clock);
-	passed = (struct tl_span){.marks = d->p.now.marks};
-	d->overhead -= tl_profile_ticks(d->h, &passed, d->clock);
+	d->overhead = d->p.over; /* what was spent writing is in it */
 	ticks = d->clock == TL_CPU ? run[TL_USER] + run[TL_SYS] : run[d->clock];
 	ticks -= d->overhead;
 	if (d->o->arg['g']) {
 		inside = tl_profile_find(&d->p, d->o->arg['g']);
-		ticks = inside ? tl_profile_ticks(d->h, &inside->total, d->clock) : 0;
+		ticks = inside ? tl_profile_ticks_rounded(&d->p, &inside->total) : 0;
 	}
 	d->run = ticks > 0 ? ticks / d->h->hz : 0;
 }
@@ -103,13 +98,14 @@ static void run_time(struct tl_dprofpp *d)
 struct order {
 	char key; /* v a l I, or 0: self time */
 	bool inclusive, reverse;
+	double hz;
 };
 
 static double sort_value(const struct tl_dp_row *r, const struct order *o)
 {
 	switch (o->key) {
 	case 'v':
-		return r->calls ? (o->inclusive ? r->total : r->self) / r->calls : 0;
+		return r->calls ? (o->inclusive ? r->total : r->self) / o->hz / r->calls : 0;
 	case 'l':
 		return r->calls;
 	default:
@@ -137,7 +133,7 @@ static int compare(const void *a, const void *b, void *arg)
 
 static void sort(struct tl_dprofpp *d)
 {
-	struct order o = {0, d->o->on['I'], d->o->on['d']};
+	struct order o = {0, d->o->on['I'], d->o->on['d'], d->h->hz};
 
 	if (d->o->on['U'] || !d->rows.n)
 		return;
@@ -194,6 +190,7 @@ static int with_options(struct tl_dprofpp *d, const char *path)
 		.tree_by_enter = d->o->on['A'],
 		.inside = d->o->arg['g'],
 		.arg = d,
+		.clock = d->clock,
 	};
 	int err = tl_dprofpp_group_open(d);
 

@@ -8,10 +8,11 @@
 
 enum { PAGE = 60, HEADING = 4 };
 
-/* A heading's number is cut, not rounded; in fixed notation, however small. */
+/* A heading's number is cut, not rounded; in fixed notation, however small; 0 where more
+ * was taken out than there was. */
 static void put_heading_number(char *s, size_t n, double v)
 {
-	snprintf(s, n, "%.15g", v);
+	snprintf(s, n, "%.15g", v > 0 ? v : 0);
 	if (strchr(s, 'e'))
 		snprintf(s, n, "%.8f", v);
 	s[8] = 0;

@@ -64,7 +64,7 @@ static int places(double hz)
 
 static double ticks(const struct tl_dprofpp *d, const struct tl_node *n)
 {
-	double v = tl_profile_ticks(d->h, &n->total, d->clock);
+	double v = tl_profile_ticks_rounded(&d->p, &n->total);
 
 	return v > 0 ? v : 0;
 }
