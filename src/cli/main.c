@@ -21,7 +21,7 @@ static const struct {
     {"export", tl_cmd_export, "a profile for other viewers"},
     {"recover", tl_cmd_recover, "the profile of a recording that was cut short"},
     {"list", tl_cmd_list, "(later) what would be probed, and for the rest why not"},
-    {"calibrate", tl_cmd_calibrate, "(later) what stops cost on this machine"},
+    {"calibrate", tl_cmd_calibrate, "what stops cost on this machine"},
     {"doctor", tl_cmd_doctor, "(later) what this system allows, how to get the rest"},
     {"help", help_command, "help on a command"},
 };

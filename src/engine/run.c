@@ -28,6 +28,7 @@ struct run {
 	struct tl_session session;
 	struct tl_exact exact;
 	int cpu;
+	char *unmatched; /* why nothing matched at first, or NULL */
 };
 
 static uint32_t sink_func(void *ctx, const struct tl_func_info *info)
@@ -187,12 +188,14 @@ static int begin(struct run *run)
 		return r;
 	if (run->exact.probed || tl_select_libraries(o->select) || o->program)
 		return TL_OK;
-	/* Libraries may be loaded and programs be run that have what was asked for. */
+	/* Libraries may be loaded and programs be run that have what was asked for; if not, what
+	 * is known now is the answer at the end. */
 	r = nothing_matched(run);
 	if (!o->follow)
 		return r;
-	tl_warn("nothing is counted yet, only in programs that this one may run: %s",
-		tl_error_text());
+	run->unmatched = tl_strdup(tl_error_text());
+	if (o->n_pids)
+		tl_warn("nothing is counted yet: %s", run->unmatched);
 	return TL_OK;
 }
 
@@ -240,7 +243,7 @@ static int trace(struct run *run)
 	if (s->tasks.n && tl_session_leave(s) < 0 && r == TL_OK)
 		r = -EIO;
 	if (r == TL_OK && !e->probed && !o->program)
-		r = nothing_matched(run);
+		r = run->unmatched ? tl_fail(-ENOENT, "%s", run->unmatched) : nothing_matched(run);
 	note_functions(run);
 	return r;
 }
@@ -296,6 +299,7 @@ static void end_recording(struct run *run)
 	}
 	tl_session_fini(&run->session);
 	tl_exact_fini(&run->exact);
+	free(run->unmatched);
 }
 
 static const int our_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGALRM};
