@@ -20,13 +20,13 @@
 enum { TL_USER, TL_SYS, TL_WALL, TL_CLOCKS };
 
 struct tl_header {
-	double hz;		/* ticks per second; 0: the file does not say */
-	double units_per_tick;	/* a power of ten */
+	double hz;		 /* ticks per second; 0: the file does not say */
+	double units_per_tick;	 /* a power of ten */
 	double units_per_second; /* hz * units_per_tick */
-	double run[TL_CLOCKS];	/* $rrun_*, ticks */
-	double over[TL_CLOCKS]; /* $over_*, ticks per over_tests calls */
-	double over_tests;	/* at least 1 */
-	const char *xs_version; /* NULL: the file does not say */
+	double run[TL_CLOCKS];	 /* $rrun_*, ticks */
+	double over[TL_CLOCKS];	 /* $over_*, ticks per over_tests calls */
+	double over_tests;	 /* at least 1 */
+	const char *xs_version;	 /* NULL: the file does not say */
 };
 
 /* What `& id' and `#! func' say of a function. NULL and 0: not known. */
@@ -51,8 +51,8 @@ enum tl_event_kind {
 
 struct tl_event {
 	enum tl_event_kind kind;
-	unsigned flags; /* enum tl_mark_flag */
-	uint32_t func;	/* an index for tl_reader_func() */
+	unsigned flags;	       /* enum tl_mark_flag */
+	uint32_t func;	       /* an index for tl_reader_func() */
 	int64_t at[TL_CLOCKS]; /* clock readings, units; only differences mean something */
 	uint64_t line;
 	const char *text; /* TASK, NOTE: the line behind `#! ', until the next call */

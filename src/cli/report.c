@@ -12,25 +12,25 @@
 enum { ROWS = 15 };
 
 static const char help[] =
-	"usage: trapline report [OPTIONS] [FILE]\n"
-	"\n"
-	"Tell what a recorded run was and which functions its time went into.\n"
-	"FILE: default $TRAPLINE_OUT, else tmon.out; - is the standard input.\n"
-	"\n"
-	"  -n, --limit N    print N functions (default 15; 0: all)\n"
-	"      --sort KEY   cpu (default), cpu-total, wall, wall-total, calls,\n"
-	"                   per-call or name\n"
-	"  -h, --help       print this text\n"
-	"\n"
-	"Calls: N is exact, ≥ N a lower bound, ~N an estimate. Self time: ≤ T is an upper\n"
-	"bound, since something it called was no longer counted. Total includes callees;\n"
-	"of a recursion, the outermost call only.\n";
+    "usage: trapline report [OPTIONS] [FILE]\n"
+    "\n"
+    "Tell what a recorded run was and which functions its time went into.\n"
+    "FILE: default $TRAPLINE_OUT, else tmon.out; - is the standard input.\n"
+    "\n"
+    "  -n, --limit N    print N functions (default 15; 0: all)\n"
+    "      --sort KEY   cpu (default), cpu-total, wall, wall-total, calls,\n"
+    "                   per-call or name\n"
+    "  -h, --help       print this text\n"
+    "\n"
+    "Calls: N is exact, ≥ N a lower bound, ~N an estimate. Self time: ≤ T is an upper\n"
+    "bound, since something it called was no longer counted. Total includes callees;\n"
+    "of a recursion, the outermost call only.\n";
 
 static const struct option longs[] = {
-	{"limit", required_argument, NULL, 'n'},
-	{"sort", required_argument, NULL, 's'},
-	{"help", no_argument, NULL, 'h'},
-	{0},
+    {"limit", required_argument, NULL, 'n'},
+    {"sort", required_argument, NULL, 's'},
+    {"help", no_argument, NULL, 'h'},
+    {0},
 };
 
 static int print(const char *path, const struct tl_report_options *o, FILE *out)
@@ -99,8 +99,8 @@ int tl_cmd_report(int argc, char **argv)
 		}
 	}
 	if (!err && argc - optind > 1)
-		err = tl_fail(-EINVAL, "report takes one file: %s is one too many",
-			      argv[optind + 1]);
+		err =
+		    tl_fail(-EINVAL, "report takes one file: %s is one too many", argv[optind + 1]);
 	if (err) {
 		tl_say("%s", tl_error_text());
 		return TL_EXIT_USAGE;

@@ -46,14 +46,14 @@ static void assign(struct tl_header *h, char **version, const char *name, size_t
 		const char *name;
 		double *to;
 	} known[] = {
-		{"hz", &h->hz},
-		{"over_tests", &h->over_tests},
-		{"rrun_utime", &h->run[TL_USER]},
-		{"rrun_stime", &h->run[TL_SYS]},
-		{"rrun_rtime", &h->run[TL_WALL]},
-		{"over_utime", &h->over[TL_USER]},
-		{"over_stime", &h->over[TL_SYS]},
-		{"over_rtime", &h->over[TL_WALL]},
+	    {"hz", &h->hz},
+	    {"over_tests", &h->over_tests},
+	    {"rrun_utime", &h->run[TL_USER]},
+	    {"rrun_stime", &h->run[TL_SYS]},
+	    {"rrun_rtime", &h->run[TL_WALL]},
+	    {"over_utime", &h->over[TL_USER]},
+	    {"over_stime", &h->over[TL_SYS]},
+	    {"over_rtime", &h->over[TL_WALL]},
 	};
 
 	if (n == 10 && !memcmp(name, "XS_VERSION", n) && *text) {

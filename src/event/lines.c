@@ -45,8 +45,8 @@ int tl_lines_next(struct tl_lines *l, char **line, size_t *n)
 	char *lf;
 
 	while (!(lf = l->end > l->at + seen
-			      ? memchr(l->buf + l->at + seen, '\n', l->end - l->at - seen)
-			      : NULL)) {
+			  ? memchr(l->buf + l->at + seen, '\n', l->end - l->at - seen)
+			  : NULL)) {
 		int r;
 
 		if (l->eof)

@@ -11,8 +11,8 @@
 #include "trapline/reader.h"
 
 struct tl_id {
-	int64_t func;	   /* -1: not defined yet */
-	char *about;	   /* a `#! func' line that came before its `&' line */
+	int64_t func; /* -1: not defined yet */
+	char *about;  /* a `#! func' line that came before its `&' line */
 };
 
 struct tl_names {

@@ -53,8 +53,9 @@ static void split(const char *s, struct words *w)
 
 static int hex(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0'
-	       : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+	return c >= '0' && c <= '9'		    ? c - '0'
+	       : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
+						    : -1;
 }
 
 char *tl_note_value(const char *text, const char *key)
@@ -105,7 +106,8 @@ static int header_read(struct tl_reader *r)
 	if (got < 0)
 		return got;
 	if (!got || strcmp(line, "#fOrTyTwO"))
-		return tl_fail(-EBADMSG, "%s:1: Not a perl profile: it does not begin with #fOrTyTwO",
+		return tl_fail(-EBADMSG,
+			       "%s:1: Not a perl profile: it does not begin with #fOrTyTwO",
 			       r->path);
 	while ((got = line_next(r, &line, &n)) > 0 && strncmp(line, "PART", 4))
 		tl_header_line(&r->header, &r->version, line);
@@ -254,8 +256,8 @@ static int mark(struct tl_reader *r, const char *line, struct tl_event *e)
 	else if (w.n == 3)
 		e->func = tl_names_func(&r->names, w.at[2].s, w.at[2].n);
 	else
-		e->func = tl_names_func(&r->names, w.n > 4 ? w.at[4].s : "",
-					w.n > 4 ? w.at[4].n : 0);
+		e->func =
+		    tl_names_func(&r->names, w.n > 4 ? w.at[4].s : "", w.n > 4 ? w.at[4].n : 0);
 	return 1;
 }
 

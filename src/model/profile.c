@@ -6,21 +6,32 @@
 #include "base/err.h"
 #include "model/tree.h"
 
+/* Clock readings may wrap round, and damaged files hold anything; differences of what is
+ * sound come out right. */
+static int64_t plus(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static int64_t minus(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a - (uint64_t)b);
+}
+
 static void span_add(struct tl_span *to, const struct tl_span *s)
 {
 	for (unsigned c = 0; c < TL_CLOCKS; c++)
-		to->in[c] += s->in[c];
+		to->in[c] = plus(to->in[c], s->in[c]);
 	to->marks += s->marks;
 	to->ticks += s->ticks;
 }
 
-/* Clock readings may wrap round; their differences do not. */
 static struct tl_span span_less(const struct tl_span *a, const struct tl_span *b)
 {
 	struct tl_span s;
 
 	for (unsigned c = 0; c < TL_CLOCKS; c++)
-		s.in[c] = (int64_t)((uint64_t)a->in[c] - (uint64_t)b->in[c]);
+		s.in[c] = minus(a->in[c], b->in[c]);
 	s.marks = a->marks - b->marks;
 	s.ticks = a->ticks - b->ticks;
 	return s;
@@ -28,7 +39,7 @@ static struct tl_span span_less(const struct tl_span *a, const struct tl_span *b
 
 int64_t tl_span_units(const struct tl_span *s, int clock)
 {
-	return clock == TL_CPU ? s->in[TL_USER] + s->in[TL_SYS] : s->in[clock];
+	return clock == TL_CPU ? plus(s->in[TL_USER], s->in[TL_SYS]) : s->in[clock];
 }
 
 /* Whole ticks are divided as such: beyond 2^53 units a double is not exact. */
@@ -165,7 +176,7 @@ static void write_mark(struct tl_profile *p, const struct tl_event *e)
 		if (e->kind == TL_EVENT_ENTER)
 			p->write_from[c] = e->at[c];
 		else
-			passed.in[c] = e->at[c] - p->write_from[c];
+			passed.in[c] = minus(e->at[c], p->write_from[c]);
 	}
 	span_add(&p->written, &passed);
 	p->over += ticks_of(tl_reader_header(p->r), tl_span_units(&passed, p->o.clock));
@@ -203,8 +214,8 @@ static bool within(struct tl_profile *p, const struct tl_event *e)
 
 	if (!p->o.inside)
 		return true;
-	itself = e->kind != TL_EVENT_DIE &&
-		 !strcmp(tl_reader_func(p->r, e->func)->name, p->o.inside);
+	itself =
+	    e->kind != TL_EVENT_DIE && !strcmp(tl_reader_func(p->r, e->func)->name, p->o.inside);
 	if (e->kind == TL_EVENT_DIE && p->level && p->stack.n)
 		itself = !strcmp(tl_reader_func(p->r, p->stack.at[p->stack.n - 1].func)->name,
 				 p->o.inside);

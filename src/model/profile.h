@@ -50,9 +50,9 @@ struct tl_open_call {
 };
 
 struct tl_profile_options {
-	bool tree;		/* build the tree of calls */
-	bool tree_by_enter;	/* file a frame under the name of its enter mark: dprofpp -A */
-	const char *inside;	/* only calls made inside this function: dprofpp -g; NULL: all */
+	bool tree;	    /* build the tree of calls */
+	bool tree_by_enter; /* file a frame under the name of its enter mark: dprofpp -A */
+	const char *inside; /* only calls made inside this function: dprofpp -g; NULL: all */
 	/* An exit mark names another function than the top frame: TL_OK credits the one
 	 * *CREDIT says (the exit's by default), a negative errno ends it. NULL: do not ask. */
 	int (*mismatch)(void *arg, const char *top, const char *name, bool *credit_top);
@@ -62,7 +62,7 @@ struct tl_profile_options {
 
 struct tl_profile {
 	struct tl_profile_options o;
-	struct tl_reader *r; /* borrowed */
+	struct tl_reader *r;	    /* borrowed */
 	TL_VEC(struct tl_row) rows; /* by func; those without calls were never entered */
 	size_t entered;
 	TL_VEC(struct tl_open_call) stack;
@@ -70,7 +70,7 @@ struct tl_profile {
 	struct tl_span written; /* time between the marks of the writer itself, all marks */
 	double over_mark, over; /* overhead of a mark, and of all so far, in ticks */
 	int64_t write_from[TL_CLOCKS];
-	int64_t level;	     /* of inside */
+	int64_t level;	    /* of inside */
 	int64_t write_func; /* `Devel::DProf::write' in this file, -1: not seen */
 	uint64_t tasks, forced, unwound;
 	struct tl_node *root, *spare;

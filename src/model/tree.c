@@ -56,7 +56,8 @@ static void add(struct tl_node *to, const struct tl_node *from)
 {
 	to->calls += from->calls;
 	for (unsigned c = 0; c < TL_CLOCKS; c++)
-		to->total.in[c] += from->total.in[c];
+		to->total.in[c] =
+		    (int64_t)((uint64_t)to->total.in[c] + (uint64_t)from->total.in[c]);
 	to->total.marks += from->total.marks;
 	to->total.ticks += from->total.ticks;
 }

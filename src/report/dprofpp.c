@@ -67,11 +67,11 @@ static void make_rows(struct tl_dprofpp *d)
 
 	for (size_t i = 0; i < n; i++) {
 		struct tl_dp_row row = {
-			.name = list[i]->name,
-			.calls = list[i]->calls,
-			.self = tl_profile_ticks_rounded(&d->p, &list[i]->self),
-			.total = tl_profile_ticks_rounded(&d->p, &list[i]->total),
-			.order = list[i]->order,
+		    .name = list[i]->name,
+		    .calls = list[i]->calls,
+		    .self = tl_profile_ticks_rounded(&d->p, &list[i]->self),
+		    .total = tl_profile_ticks_rounded(&d->p, &list[i]->total),
+		    .order = list[i]->order,
 		};
 
 		tl_vec_push(&d->rows, row);
@@ -186,11 +186,11 @@ static int version(struct tl_dprofpp *d, const char *path)
 static int with_options(struct tl_dprofpp *d, const char *path)
 {
 	struct tl_profile_options po = {
-		.tree = d->o->on['S'],
-		.tree_by_enter = d->o->on['A'],
-		.inside = d->o->arg['g'],
-		.arg = d,
-		.clock = d->clock,
+	    .tree = d->o->on['S'],
+	    .tree_by_enter = d->o->on['A'],
+	    .inside = d->o->arg['g'],
+	    .arg = d,
+	    .clock = d->clock,
 	};
 	int err = tl_dprofpp_group_open(d);
 

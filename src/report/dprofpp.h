@@ -16,10 +16,10 @@
 enum { TL_DPROFPP_DIED = 255 };
 
 struct tl_dprofpp_options {
-	bool on[128];		/* by letter */
-	const char *arg[128];	/* of -O -g -G -f -p */
+	bool on[128];	      /* by letter */
+	const char *arg[128]; /* of -O -g -G -f -p */
 	const char *profile;
-	unsigned name_width;	/* of the last column; 34 unless on a wide terminal */
+	unsigned name_width; /* of the last column; 34 unless on a wide terminal */
 };
 
 /* Parses one letter options until the first word that is none; that word is the profile.

@@ -119,7 +119,8 @@ int tl_dprofpp_mismatch(void *arg, const char *top, const char *name, bool *cred
 		return TL_OK;
 	}
 	if (d->o->on['F']) {
-		fprintf(d->err, "Garbled profile, faking exit timestamp:\n\t%s => %s.\n", name, top);
+		fprintf(d->err, "Garbled profile, faking exit timestamp:\n\t%s => %s.\n", name,
+			top);
 		*credit_top = true;
 		return TL_OK;
 	}

@@ -23,8 +23,11 @@ struct tl_text tl_format_time(double ns)
 	if (u == 3)
 		snprintf(t.s, sizeof t.s, "%.0f ns", v);
 	else
-		snprintf(t.s, sizeof t.s, "%.*f %s", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v,
-			 units[u].name);
+		snprintf(t.s, sizeof t.s, "%.*f %s",
+			 v < 9.995   ? 2
+			 : v < 99.95 ? 1
+				     : 0,
+			 v, units[u].name);
 	return t;
 }
 

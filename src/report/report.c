@@ -8,7 +8,7 @@
 #include "report/heading.h"
 
 const char *const tl_report_sort_names[TL_SORTS + 1] = {
-	"cpu", "cpu-total", "wall", "wall-total", "calls", "per-call", "name", NULL,
+    "cpu", "cpu-total", "wall", "wall-total", "calls", "per-call", "name", NULL,
 };
 
 /* A function, in ns. */
@@ -39,13 +39,13 @@ static size_t make_lines(struct tl_profile *p, struct line **out)
 		const struct tl_row *r = rows[i];
 
 		l[i] = (struct line){
-			.func = tl_reader_func(p->r, r->func),
-			.calls = r->calls - r->synthetic,
-			.cpu = ns(p, &r->self, TL_CPU),
-			.cpu_total = ns(p, &r->total, TL_CPU),
-			.wall = ns(p, &r->self, TL_WALL),
-			.wall_total = ns(p, &r->total, TL_WALL),
-			.order = i,
+		    .func = tl_reader_func(p->r, r->func),
+		    .calls = r->calls - r->synthetic,
+		    .cpu = ns(p, &r->self, TL_CPU),
+		    .cpu_total = ns(p, &r->total, TL_CPU),
+		    .wall = ns(p, &r->self, TL_WALL),
+		    .wall_total = ns(p, &r->total, TL_WALL),
+		    .order = i,
 		};
 		l[i].per_call = l[i].cpu_total / (l[i].calls ? l[i].calls : 1);
 	}
@@ -119,7 +119,7 @@ static void put_table(FILE *out, const struct line *l, size_t n, const struct tl
 		      enum tl_report_sort sort)
 {
 	static const char *const titles[COLUMNS] = {
-		"calls", "%", "CPU self", "CPU total", "wall self", "wall total", "CPU/call",
+	    "calls", "%", "CPU self", "CPU total", "wall self", "wall total", "CPU/call",
 	};
 	struct tl_text c[COLUMNS];
 	unsigned width[COLUMNS];
@@ -144,12 +144,12 @@ static void put_table(FILE *out, const struct line *l, size_t n, const struct tl
 	}
 }
 
-static void print(struct tl_profile *p, const struct tl_facts *f,
-		  const struct tl_report_options *o, FILE *out)
+static void print(struct tl_profile *p, const struct tl_facts *f, const struct tl_report_options *o,
+		  FILE *out)
 {
 	static const char *const by[TL_SORTS] = {
-		"CPU self time", "CPU total time", "wall self time", "wall total time",
-		"calls", "CPU time per call", "name",
+	    "CPU self time", "CPU total time",	  "wall self time", "wall total time",
+	    "calls",	     "CPU time per call", "name",
 	};
 	enum tl_report_sort sort = o->sort;
 	struct line *l;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 enum tl_report_sort {
-	TL_SORT_CPU,	/* self, CPU */
+	TL_SORT_CPU, /* self, CPU */
 	TL_SORT_CPU_TOTAL,
 	TL_SORT_WALL,
 	TL_SORT_WALL_TOTAL,

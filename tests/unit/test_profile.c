@@ -89,8 +89,9 @@ Test(profile, overhead_is_taken_out_per_mark)
 	struct tl_row *a;
 
 	/* a mark costs 20 / (2 * 5) = 2 ticks; two of b's lie within a, and its own exit */
-	read_text(&p, "#fOrTyTwO\n$hz=1000000000; $over_rtime=20; $over_tests=5;\nPART2\n"
-		      "& 2 m a\n& 3 m b\n+ 2\n@ 0 0 100\n+ 3\n@ 0 0 50\n- 3\n- 2\n",
+	read_text(&p,
+		  "#fOrTyTwO\n$hz=1000000000; $over_rtime=20; $over_tests=5;\nPART2\n"
+		  "& 2 m a\n& 3 m b\n+ 2\n@ 0 0 100\n+ 3\n@ 0 0 50\n- 3\n- 2\n",
 		  (struct tl_profile_options){.clock = TL_WALL});
 	a = tl_profile_find(&p, "m::a");
 	cr_assert_eq(tl_profile_ticks(tl_reader_header(p.r), &a->total, TL_WALL), 150 - 6);
@@ -102,8 +103,9 @@ Test(profile, time_of_the_writer_is_nobodys)
 {
 	struct tl_profile p;
 
-	read_text(&p, HEAD "+ 2\n@ 0 0 10\n+ & Devel::DProf::write\n@ 0 0 1000\n"
-			   "- & Devel::DProf::write\n@ 0 0 5\n- 2\n",
+	read_text(&p,
+		  HEAD "+ 2\n@ 0 0 10\n+ & Devel::DProf::write\n@ 0 0 1000\n"
+		       "- & Devel::DProf::write\n@ 0 0 5\n- 2\n",
 		  (struct tl_profile_options){0});
 	cr_assert_eq(tl_profile_find(&p, "m::a")->self.in[TL_WALL], 15);
 	cr_assert_null(tl_profile_find(&p, "Devel::DProf::write"));
@@ -146,8 +148,9 @@ Test(profile, tree_merges_calls_per_path)
 	struct tl_profile p;
 	const struct tl_node *a, *b;
 
-	read_text(&p, HEAD "+ 2\n+ 3\n@ 0 0 1\n- 3\n+ 3\n@ 0 0 2\n- 3\n- 2\n"
-			   "+ 2\n+ 3\n@ 0 0 4\n- 3\n- 2\n+ 3\n- 3\n",
+	read_text(&p,
+		  HEAD "+ 2\n+ 3\n@ 0 0 1\n- 3\n+ 3\n@ 0 0 2\n- 3\n- 2\n"
+		       "+ 2\n+ 3\n@ 0 0 4\n- 3\n- 2\n+ 3\n- 3\n",
 		  (struct tl_profile_options){.tree = true});
 	cr_assert_eq(p.root->kids.n, 2);
 	a = p.root->kids.at[0];

@@ -52,7 +52,8 @@ Test(reader, header_assigns_and_never_evaluates)
 {
 	struct tl_reader *r = open_text("#fOrTyTwO\n$hz=100; $XS_VERSION='Some 1';\n"
 					"system('false');\n $over_tests = 1_000 ;\n$hz=10*10;\n"
-					"$rrun_utime=1e2; $rrun_rtime=0x64\nPART2\n", 0);
+					"$rrun_utime=1e2; $rrun_rtime=0x64\nPART2\n",
+					0);
 	const struct tl_header *h = tl_reader_header(r);
 
 	cr_assert_eq(h->hz, 100);
@@ -66,7 +67,8 @@ Test(reader, header_assigns_and_never_evaluates)
 Test(reader, both_dialects_line_by_line)
 {
 	struct tl_reader *r = open_text(HEAD "+ 5 1 7 a\n@ 10 2 20\n& 3 b c\n+ 3\n+ & d e f\n"
-					"PART3\n+ 1 1 1 never\n", 0);
+					     "PART3\n+ 1 1 1 never\n",
+					0);
 	struct tl_event e;
 
 	cr_assert_eq(next(r, &e), TL_EVENT_ENTER);
@@ -87,7 +89,8 @@ Test(reader, both_dialects_line_by_line)
 Test(reader, large_integers_stay_exact)
 {
 	struct tl_reader *r = open_text(HEAD "+ 0 0 1750000000000000001 a\n"
-					     "- 0 0 1750000000000000002 a\n", 0);
+					     "- 0 0 1750000000000000002 a\n",
+					0);
 	struct tl_event a, b;
 
 	next(r, &a);
@@ -124,8 +127,10 @@ Test(reader, flags_join_the_next_mark_only)
 
 Test(reader, func_lines_describe_what_is_defined_next)
 {
-	struct tl_reader *r = open_text(HEAD "#! func 2 module=/lib/a%20b addr=0x1270 file=x.c line=7"
-					     " how=bound self=upper new=1\n& 2 m a\n+ 2\n", 0);
+	struct tl_reader *r =
+	    open_text(HEAD "#! func 2 module=/lib/a%20b addr=0x1270 file=x.c line=7"
+			   " how=bound self=upper new=1\n& 2 m a\n+ 2\n",
+		      0);
 	const struct tl_function_info *f;
 	struct tl_event e;
 
@@ -142,7 +147,8 @@ Test(reader, func_lines_describe_what_is_defined_next)
 
 Test(reader, notes_are_events)
 {
-	struct tl_reader *r = open_text(HEAD "#! trapline 1\n# comment\n#! task pid=7 comm=a%3db\n", 0);
+	struct tl_reader *r =
+	    open_text(HEAD "#! trapline 1\n# comment\n#! task pid=7 comm=a%3db\n", 0);
 	struct tl_event e;
 	char *v;
 
