@@ -13,16 +13,16 @@ static const struct {
 	const char *help;
 } commands[] = {
     {"record", tl_cmd_record, "record a program or a running process to tmon.out"},
-    {"report", tl_cmd_report, "tables, trees, callers and callees of a profile"},
+    {"report", tl_cmd_report, "what a run was, and its most expensive functions"},
     {"dprofpp", tl_cmd_dprofpp, "print a profile as Devel::DProf's dprofpp does"},
-    {"summarize", tl_cmd_summarize, "name, calls, ms, ms/call, %: PracTcl's table"},
-    {"diff", tl_cmd_diff, "what changed between two profiles"},
-    {"merge", tl_cmd_merge, "one profile from several"},
-    {"export", tl_cmd_export, "a profile for other viewers"},
     {"recover", tl_cmd_recover, "the profile of a recording that was cut short"},
-    {"list", tl_cmd_list, "(later) what would be probed, and for the rest why not"},
     {"calibrate", tl_cmd_calibrate, "what stops cost on this machine"},
+    {"list", tl_cmd_list, "(later) what would be probed, and for the rest why not"},
     {"doctor", tl_cmd_doctor, "(later) what this system allows, how to get the rest"},
+    {"summarize", tl_cmd_summarize, "(later) name, calls, ms, ms/call, %: PracTcl's table"},
+    {"diff", tl_cmd_diff, "(later) what changed between two profiles"},
+    {"merge", tl_cmd_merge, "(later) one profile from several"},
+    {"export", tl_cmd_export, "(later) a profile for other viewers"},
     {"help", help_command, "help on a command"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
