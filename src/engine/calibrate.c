@@ -117,38 +117,76 @@ static int trace(struct calibration *c, int cpu, char *const argv[])
 	return r;
 }
 
-/* One call: entry stop E, exit stop X, and the clock readings around them. The time between two
- * readings without a stop is taken off half here, half there. PREV: the exit stop before, for CPU. */
-static void add_call(struct tl_costs *out, const struct tl_calibration *k,
-		     const struct tl_calibration_call *c, const struct tl_calibration_call *prev,
-		     const struct seen *e, const struct seen *x)
-{
-	double resumed_e = x->seen_ns - x->wall_ran_ns, out_x, cpu;
-	double into_e = e->seen_ns - (double)c->before - k->plain_begin_ns / 2;
-	double out_e = c->begin - resumed_e - k->plain_begin_ns / 2;
-	double into_x = x->seen_ns - (double)c->end - k->plain_end_ns / 2;
-	uint64_t inside = c->end - c->begin, outside = c->before - prev->after;
-	uint64_t resumed_prev = e->seen_ns - e->wall_ran_ns;
+/* What one call tells: the four parts of its two stops, and how long it really ran. */
+struct told {
+	uint64_t inside, outside;
+	double part[TL_COST_PARTS], cpu_inside, cpu_outside, sum;
+};
 
-	out_x = prev->after - (double)resumed_prev - k->plain_end_ns / 2;
-	tl_costs_add(out, false, TL_INTO_ENTRY, outside, into_e);
-	tl_costs_add(out, false, TL_OUT_OF_ENTRY, inside, out_e);
-	tl_costs_add(out, false, TL_INTO_EXIT, inside, into_x);
-	tl_costs_add(out, false, TL_OUT_OF_EXIT, outside, out_x);
-	/* The CPU clock stands still while the task is stopped, so only the sum over a segment
-	 * is known; it is shared out like the wall times. */
-	cpu = x->cpu_ran_ns - (double)inside - (k->plain_begin_ns + k->plain_end_ns) / 2;
-	tl_costs_add(out, true, TL_OUT_OF_ENTRY, inside, cpu * out_e / (out_e + into_x));
-	tl_costs_add(out, true, TL_INTO_EXIT, inside, cpu * into_x / (out_e + into_x));
-	cpu = e->cpu_ran_ns - (double)outside - (k->plain_begin_ns + k->plain_end_ns) / 2;
-	tl_costs_add(out, true, TL_OUT_OF_EXIT, outside, cpu * out_x / (out_x + into_e));
-	tl_costs_add(out, true, TL_INTO_ENTRY, outside, cpu * into_e / (out_x + into_e));
+/* Call C: entry stop E, exit stop X; PREV: the call before. The time between two clock readings
+ * without a stop is taken off half here, half there. */
+static struct told tell(const struct tl_calibration *k, const struct tl_calibration_call *c,
+			const struct tl_calibration_call *prev, const struct seen *e,
+			const struct seen *x)
+{
+	double plain = (k->plain_begin_ns + k->plain_end_ns) / 2;
+	uint64_t resumed_e = x->seen_ns - x->wall_ran_ns, resumed_x = e->seen_ns - e->wall_ran_ns;
+	struct told t = {.inside = c->end - c->begin, .outside = c->before - prev->after};
+
+	t.part[TL_INTO_ENTRY] = e->seen_ns - (double)c->before - k->plain_begin_ns / 2;
+	t.part[TL_OUT_OF_ENTRY] = c->begin - (double)resumed_e - k->plain_begin_ns / 2;
+	t.part[TL_INTO_EXIT] = x->seen_ns - (double)c->end - k->plain_end_ns / 2;
+	t.part[TL_OUT_OF_EXIT] = prev->after - (double)resumed_x - k->plain_end_ns / 2;
+	t.cpu_inside = x->cpu_ran_ns - (double)t.inside - plain;
+	t.cpu_outside = e->cpu_ran_ns - (double)t.outside - plain;
+	for (int i = 0; i < TL_COST_PARTS; i++)
+		t.sum += t.part[i];
+	return t;
+}
+
+/* The CPU clock stands still while the task is stopped, so only the sum over a segment is known;
+ * it is shared out like the wall times. */
+static void add_call(struct tl_costs *out, const struct told *t)
+{
+	double inside = t->cpu_inside / (t->part[TL_OUT_OF_ENTRY] + t->part[TL_INTO_EXIT]);
+	double outside = t->cpu_outside / (t->part[TL_OUT_OF_EXIT] + t->part[TL_INTO_ENTRY]);
+
+	for (int i = 0; i < TL_COST_PARTS; i++) {
+		bool within = i == TL_OUT_OF_ENTRY || i == TL_INTO_EXIT;
+		uint64_t ran = within ? t->inside : t->outside;
+
+		tl_costs_add(out, false, i, ran, t->part[i]);
+		tl_costs_add(out, true, i, ran, t->part[i] * (within ? inside : outside));
+	}
+}
+
+static int by_sum(const void *a, const void *b)
+{
+	double x = ((const struct told *)a)->sum, y = ((const struct told *)b)->sum;
+
+	return (x > y) - (x < y);
+}
+
+/* A call in which somebody else got the CPU for a while tells about him, not about stops: a
+ * stop's own tail does not reach OUTLIER times the median, a scheduler's slice does. A
+ * preempted run without a stop shows as CPU time that went missing. */
+static void add_all(struct tl_costs *out, struct told *t, size_t n)
+{
+	enum { OUTLIER = 5 };
+	double most;
+
+	qsort(t, n, sizeof *t, by_sum);
+	most = t[n / 2].sum * OUTLIER;
+	for (size_t i = 0; i < n && t[i].sum < most; i++)
+		if (t[i].cpu_inside > 0 && t[i].cpu_outside > 0)
+			add_call(out, &t[i]);
 }
 
 static int evaluate(const struct calibration *c, struct tl_costs *out)
 {
 	const struct tl_calibration *k = c->shared;
 	TL_VEC(const struct seen *) stops = {0};
+	TL_VEC(struct told) told = {0};
 
 	for (size_t i = 0; i < c->seen.n; i++)
 		if (c->seen.at[i].kind != TL_MARK_PAUSE)
@@ -161,9 +199,11 @@ static int evaluate(const struct calibration *c, struct tl_costs *out)
 	for (uint32_t i = 1; i < k->calls; i++) {
 		const struct seen *const *at = stops.at + 2 * (size_t)(k->warm_up + i);
 
-		add_call(out, k, &k->call[i], &k->call[i - 1], at[0], at[1]);
+		tl_vec_push(&told, tell(k, &k->call[i], &k->call[i - 1], at[0], at[1]));
 	}
+	add_all(out, told.at, told.n);
 	out->valid = true;
+	tl_vec_fini(&told);
 	tl_vec_fini(&stops);
 	return TL_OK;
 }
