@@ -15,12 +15,12 @@ static const char help[] =
     "Print a profile (default tmon.out, - for the standard input) as Devel::DProf's\n"
     "dprofpp does. Options may be bundled; DPROFPP_OPTS holds some more.\n"
     "\n"
-    "clock    -r wall time   -u user time   -s system time   (default: user + system)\n"
+    "clock    -r wall   -u user   -s system   (default: user + system)\n"
     "times    -I with what was called   -g NAME only inside calls of NAME\n"
-    "order    -l calls   -a name   -v time per call   -U of first call   -d reversed\n"
+    "order    -l calls   -a name   -v time per call   -U first call   -d reversed\n"
     "rows     -O N (default 15)   -f RE without names that match\n"
     "         -G RE join those that match   -P join the others too\n"
-    "trees    -T calls   -t calls, repeats joined   -S calls joined per path, with times\n"
+    "trees    -T calls   -t calls, repeats joined   -S joined per path, timed\n"
     "names    -R keep anonymous subs apart   -A count for AUTOLOAD, with -S\n"
     "other    -q no heading   -F end what never ended   -V version   -h this text\n";
 

@@ -22,9 +22,9 @@ static const char help[] =
     "                   per-call or name\n"
     "  -h, --help       print this text\n"
     "\n"
-    "Calls: N is exact, ≥ N a lower bound, ~N an estimate. Self time: ≤ T is an upper\n"
-    "bound, since something it called was no longer counted. Total includes callees;\n"
-    "of a recursion, the outermost call only.\n";
+    "Calls: N is exact, ≥ N a lower bound, ~N an estimate. Self time: ≤ T is an\n"
+    "upper bound, since something it called was no longer counted. Total includes\n"
+    "callees; of a recursion, the outermost call only.\n";
 
 static const struct option longs[] = {
     {"limit", required_argument, NULL, 'n'},
