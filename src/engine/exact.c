@@ -96,8 +96,11 @@ static int on_trap(void *engine, struct tl_task *t, const tl_regs *regs, bool *o
 	t->site_at = site->at;
 	past = tl_site_past(&es->sites, site, regs);
 	if (!past.u) {
-		if ((r = tl_probes_make_ready(es, t, site->at)) != TL_OK)
+		if ((r = tl_probes_make_ready(es, t, site->at)) != TL_OK) {
+			/* Whoever cleans up puts the byte back: it goes on there. */
+			tl_ptrace_set_pc(t->tid, site->at);
 			return r;
+		}
 		past = tl_site_past(&es->sites, site, regs);
 	}
 	/* Safe against our death from here on: then look what it was. */

@@ -5,6 +5,7 @@
 #include "session/session.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,15 @@ static void undo_eintr(struct tl_task *t)
 		tl_ptrace_set_regs(t->tid, &regs);
 }
 
+/* An interrupt is reported before signals are: a task that has just run into a breakpoint may
+ * still have the SIGTRAP ahead of it, and would die of it once nobody traces it. */
+static bool has_trap_ahead(pid_t tid)
+{
+	struct tl_proc_status st;
+
+	return tl_proc_status(tid, &st) == TL_OK && (st.sig_pending & 1ull << (SIGTRAP - 1));
+}
+
 /* One stop while leaving: the task is kept if it may serve, or let go. */
 static int on_stop(struct leaving *l, struct tl_stop *stop)
 {
@@ -64,6 +74,11 @@ static int on_stop(struct leaving *l, struct tl_stop *stop)
 		/* Born this moment, traced because its parent was. */
 		if (!t && stop->kind != TL_STOP_ENDED)
 			tl_ptrace_detach(stop->tid, 0);
+		return TL_OK;
+	}
+	if (stop->kind == TL_STOP_STOP && has_trap_ahead(t->tid)) {
+		t->state = TL_TASK_RUNNING;
+		tl_ptrace_cont(t->tid, 0);
 		return TL_OK;
 	}
 	if (ours || (stop->kind == TL_STOP_STOP && !t->fresh)) {

@@ -167,6 +167,8 @@ static void status_field(const char *key, const char *v, struct tl_proc_status *
 		out->threads = (unsigned)strtoul(v, NULL, 10);
 	else if (!strcmp(key, "Seccomp"))
 		out->seccomp = (unsigned)strtoul(v, NULL, 10);
+	else if (!strcmp(key, "SigPnd"))
+		out->sig_pending = strtoull(v, NULL, 16);
 	else if (!strcmp(key, "SigBlk"))
 		out->sig_blocked = strtoull(v, NULL, 16);
 	else if (!strcmp(key, "SigIgn"))

@@ -32,6 +32,7 @@ struct tl_proc_status {
 	char comm[TL_COMM_MAX];
 	uid_t uid, euid;
 	unsigned seccomp; /* 0 none, 1 strict, 2 filter */
+	uint64_t sig_pending; /* of this task alone */
 	uint64_t sig_blocked, sig_ignored, sig_caught;
 	unsigned threads;
 };
