@@ -285,7 +285,7 @@ static void end_recording(struct run *run)
 	bool again;
 	int r;
 
-	if (run->status < 0 && !run->session.stops) {
+	if (run->status < 0 && (!run->session.stops || !run->exact.probed)) {
 		tl_recorder_cancel(run->recorder);
 	} else {
 		again = tl_calibrate(run->cpu, true, &run->after) == TL_OK;
