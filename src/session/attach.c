@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/log.h"
 #include "target/ptrace.h"
 
 /* Says why the kernel refused, as far as /proc tells. */
@@ -53,6 +54,10 @@ static int check(pid_t pid, pid_t *tgid)
 		return tl_fail(-EPERM, "process %d is traced already, by process %d (%s): end that "
 				       "first", pid, st.tracer, by.comm);
 	}
+	/* Proof: fixtures/sigtrap.c, traced with its handler. */
+	if ((st.sig_ignored | st.sig_blocked) & 1ull << (SIGTRAP - 1))
+		tl_warn("process %d ignores or blocks SIGTRAP: the kernel resets that for the whole "
+			"process when a task meets a breakpoint", pid);
 	return TL_OK;
 }
 
