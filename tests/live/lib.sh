@@ -10,6 +10,9 @@
 
 PATH=$TESTS:$PATH
 
+# What a test says goes to its log even where a command's stderr is redirected.
+exec 9>&2
+
 # skip REASON: this machine cannot run the test.
 skip()
 {
@@ -19,7 +22,7 @@ skip()
 
 fail()
 {
-	echo "$*" >&2
+	echo "$*" >&9
 	exit 1
 }
 
@@ -38,7 +41,7 @@ expect_status()
 	local want=$1 got=0
 
 	shift
-	"$@" || got=$?
+	"$@" 9>&- || got=$?
 	[ "$got" = "$want" ] || fail "status $got instead of $want: $*"
 }
 
@@ -46,7 +49,7 @@ expect_status()
 expect_text()
 {
 	grep -Eq -- "$1" "$2" || {
-		sed 's/^/	/' "$2" >&2
+		sed 's/^/	/' "$2" >&9
 		fail "no line of $2 matches: $1"
 	}
 }
@@ -54,7 +57,7 @@ expect_text()
 expect_empty()
 {
 	[ ! -s "$1" ] || {
-		sed 's/^/	/' "$1" >&2
+		sed 's/^/	/' "$1" >&9
 		fail "$1 is not empty"
 	}
 }
@@ -65,7 +68,7 @@ record()
 {
 	rm -f tmon.out truth
 	"$TRAPLINE" record --exact -q -o tmon.out "$@" 3>truth >out 2>err || {
-		cat err >&2
+		cat err >&9
 		fail "trapline record $*: it failed"
 	}
 	expect_empty err
