@@ -29,6 +29,7 @@ struct tl_recorder {
 	bool raw;
 	int cpu_avoid;
 	uint64_t started_ns;
+	uint64_t ended_ns; /* the last task's; 0: none ended yet. The tracing side's */
 	uint32_t n_funcs, n_tasks; /* the producer's: what the writer will count, too */
 	uint64_t raw_wall_ns, raw_cpu_ns;
 	_Atomic int error;
@@ -110,6 +111,14 @@ static void send_text(struct tl_recorder *r, enum message_kind kind, uint32_t id
 	tl_ring_send(r->ring, copy);
 }
 
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
 uint32_t tl_recorder_func(struct tl_recorder *r, const struct tl_func_info *info)
 {
 	struct message m = {.kind = MESSAGE_FUNC, .id = ++r->n_funcs, .func = *info}, *copy;
@@ -148,6 +157,7 @@ void tl_recorder_task_name(struct tl_recorder *r, uint32_t task, const char *com
 void tl_recorder_task_end(struct tl_recorder *r, uint32_t task, const char *how)
 {
 	send_text(r, MESSAGE_END, task, how, NULL, 0);
+	r->ended_ns = now_ns(CLOCK_MONOTONIC);
 }
 
 void tl_recorder_how(struct tl_recorder *r, uint32_t func, enum tl_how how, enum tl_self self)
@@ -259,14 +269,6 @@ static void settle(int cpu_avoid)
 			return;
 	}
 	setpriority(PRIO_PROCESS, gettid(), 5); /* of this thread alone, on Linux */
-}
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
 static void *run(void *arg)
@@ -406,12 +408,14 @@ int tl_recorder_start(const struct tl_recorder_options *o, const struct tl_costs
 
 static void note_run(struct tl_recorder *r, const struct tl_account_totals *t)
 {
+	/* The run ends with its last task; what we do afterwards is our affair. */
+	uint64_t end = r->ended_ns ? r->ended_ns : now_ns(CLOCK_MONOTONIC);
 	struct tl_strbuf b = {0};
 
 	tl_strbuf_printf(&b,
 			 "wall=%llu raw_wall=%llu raw_cpu=%llu taken_wall=%.0f taken_cpu=%.0f "
 			 "clamps=%llu clamped=%llu raw=%d",
-			 (unsigned long long)(now_ns(CLOCK_MONOTONIC) - r->started_ns),
+			 (unsigned long long)(end - r->started_ns),
 			 (unsigned long long)r->raw_wall_ns, (unsigned long long)r->raw_cpu_ns,
 			 t->overhead_wall_ns, t->overhead_cpu_ns, (unsigned long long)t->clamps,
 			 (unsigned long long)t->clamped_ns, r->raw);
