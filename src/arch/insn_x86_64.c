@@ -2,7 +2,6 @@
 
 #include <capstone/capstone.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,50 +9,6 @@
 
 /* The CPU refuses longer ones. */
 enum { LONGEST = 15 };
-
-/* A Capstone handle is not for several threads at once, and opening one costs as much as
- * decoding thousands of instructions: each thread opens its own at its first use and the key
- * closes it at the thread's end. These two are the price of a decode() without a context. */
-static pthread_key_t decoder_key;
-static pthread_once_t decoder_once = PTHREAD_ONCE_INIT;
-
-struct decoder {
-	csh handle;
-	cs_insn *insn; /* reused */
-};
-
-static void decoder_free(void *p)
-{
-	struct decoder *d = p;
-
-	cs_free(d->insn, 1);
-	cs_close(&d->handle);
-	free(d);
-}
-
-static void decoder_key_new(void)
-{
-	if (pthread_key_create(&decoder_key, decoder_free))
-		abort();
-}
-
-static struct decoder *decoder(void)
-{
-	struct decoder *d;
-
-	pthread_once(&decoder_once, decoder_key_new);
-	d = pthread_getspecific(decoder_key);
-	if (d)
-		return d;
-	d = tl_calloc(1, sizeof *d);
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &d->handle)) {
-		free(d);
-		return NULL;
-	}
-	d->insn = cs_malloc(d->handle);
-	pthread_setspecific(decoder_key, d);
-	return d;
-}
 
 static bool has_modrm_1(uint8_t op)
 {
@@ -346,7 +301,7 @@ static size_t length_by_rule(const uint8_t *b, size_t n, const struct tl_shape *
 
 static size_t length_by_capstone(const uint8_t *b, size_t n)
 {
-	struct decoder *d = decoder();
+	struct tl_capstone *d = tl_x86_capstone(false);
 	size_t left = n < LONGEST ? n : LONGEST;
 	uint64_t address = 0;
 

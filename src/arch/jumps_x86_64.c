@@ -9,7 +9,6 @@
 #include "arch/x86_64.h"
 
 #include <capstone/capstone.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -51,50 +50,6 @@ struct state {
 	struct bound bound[N_BOUNDS];
 	unsigned n_bounds;
 };
-
-/* A second handle for each thread, with details: they double Capstone's cost, and only
- * functions with indirect jumps need them. Its life is that of the plain decoder's. */
-static pthread_key_t detail_key;
-static pthread_once_t detail_once = PTHREAD_ONCE_INIT;
-
-struct detail {
-	csh handle;
-	cs_insn *insn;
-};
-
-static void detail_free(void *p)
-{
-	struct detail *d = p;
-
-	cs_free(d->insn, 1);
-	cs_close(&d->handle);
-	free(d);
-}
-
-static void detail_key_new(void)
-{
-	if (pthread_key_create(&detail_key, detail_free))
-		abort();
-}
-
-static struct detail *detail(void)
-{
-	struct detail *d;
-
-	pthread_once(&detail_once, detail_key_new);
-	d = pthread_getspecific(detail_key);
-	if (d)
-		return d;
-	d = tl_calloc(1, sizeof *d);
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &d->handle)) {
-		free(d);
-		return NULL;
-	}
-	cs_option(d->handle, CS_OPT_DETAIL, CS_OPT_ON);
-	d->insn = cs_malloc(d->handle);
-	pthread_setspecific(detail_key, d);
-	return d;
-}
 
 static const uint16_t names[N_REGS][5] = {
 	{X86_REG_RAX, X86_REG_EAX, X86_REG_AX, X86_REG_AL, X86_REG_AH},
@@ -342,7 +297,7 @@ static void set(struct state *s, unsigned reg, unsigned size, struct value v)
 }
 
 /* Everything the instruction writes is unknown from here on. */
-static void clobber(struct state *s, struct detail *d)
+static void clobber(struct state *s, struct tl_capstone *d)
 {
 	cs_regs read, written;
 	uint8_t n_read = 0, n_written = 0;
@@ -400,7 +355,7 @@ static void branch(struct state *s, const cs_insn *in, bool taken)
 		note_bound(s, s->cmp, s->limit - 1, s->cmp_size);
 }
 
-static void mask(struct state *s, const cs_insn *in, struct detail *d)
+static void mask(struct state *s, const cs_insn *in, struct tl_capstone *d)
 {
 	const cs_x86_op *op = in->detail->x86.operands;
 	bool constant = op[0].type == X86_OP_REG && op[0].size >= 4 && op[1].type == X86_OP_IMM &&
@@ -411,7 +366,7 @@ static void mask(struct state *s, const cs_insn *in, struct detail *d)
 		note_bound(s, s->reg[index_of(op[0].reg)], (uint64_t)op[1].imm, 8);
 }
 
-static void execute(struct state *s, struct detail *d, bool taken)
+static void execute(struct state *s, struct tl_capstone *d, bool taken)
 {
 	const cs_insn *in = d->insn;
 	const cs_x86 *x = &in->detail->x86;
@@ -482,7 +437,7 @@ static bool conclude(struct state *s, const cs_insn *in, struct tl_jump_table *o
 
 bool tl_x86_jump_table(const struct tl_path_insn *path, size_t n, struct tl_jump_table *out)
 {
-	struct detail *d = detail();
+	struct tl_capstone *d = tl_x86_capstone(true);
 	struct state s = {0};
 
 	for (int i = 0; i < N_REGS; i++)

@@ -27,6 +27,14 @@ struct tl_shape {
 	uint8_t modrm;
 };
 
+/* Capstone, opened at a thread's first use and closed at its end. DETAIL: with operands, at
+ * double the cost. NULL: it cannot be opened. */
+struct tl_capstone {
+	size_t handle;	      /* csh */
+	struct cs_insn *insn; /* reused by each decode */
+};
+struct tl_capstone *tl_x86_capstone(bool detail);
+
 /* false: cut off. */
 bool tl_x86_shape(const uint8_t *b, size_t n, struct tl_shape *out);
 /* Bytes of the operand byte, SIB and displacement; 0 when cut off or there are none. */

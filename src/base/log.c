@@ -12,11 +12,6 @@ void tl_log_set_sink(tl_log_sink *sink, enum tl_log_level most)
 	the_most = most;
 }
 
-enum tl_log_level tl_log_most(void)
-{
-	return the_most;
-}
-
 void tl_log(enum tl_log_level level, const char *fmt, ...)
 {
 	char text[2048];

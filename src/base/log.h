@@ -15,7 +15,6 @@ typedef void tl_log_sink(enum tl_log_level level, const char *text);
 
 /* Set before threads start. The text has no newline and no "trapline: ". */
 void tl_log_set_sink(tl_log_sink *sink, enum tl_log_level most);
-enum tl_log_level tl_log_most(void);
 
 void tl_log(enum tl_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define tl_warn(...)  tl_log(TL_LOG_WARNING, __VA_ARGS__)

@@ -146,21 +146,6 @@ void tl_strmap_put(struct tl_strmap *m, const char *key, void *value)
 	*s = (struct tl_strmap_slot){key, hash, value};
 }
 
-bool tl_strmap_next(const struct tl_strmap *m, size_t *pos, const char **key, void **value)
-{
-	for (; m->slots && *pos <= m->mask; ++*pos) {
-		struct tl_strmap_slot *s = &m->slots[*pos];
-
-		if (!s->value)
-			continue;
-		*key = s->key;
-		*value = s->value;
-		++*pos;
-		return true;
-	}
-	return false;
-}
-
 void tl_strmap_fini(struct tl_strmap *m)
 {
 	free(m->slots);

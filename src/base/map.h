@@ -39,7 +39,6 @@ struct tl_strmap {
 
 void *tl_strmap_get(const struct tl_strmap *m, const char *key);
 void tl_strmap_put(struct tl_strmap *m, const char *key, void *value);
-bool tl_strmap_next(const struct tl_strmap *m, size_t *pos, const char **key, void **value);
 void tl_strmap_fini(struct tl_strmap *m);
 
 #endif

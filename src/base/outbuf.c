@@ -74,17 +74,6 @@ void tl_outbuf_printf(struct tl_outbuf *o, const char *fmt, ...)
 		free(s);
 }
 
-void tl_outbuf_u64(struct tl_outbuf *o, uint64_t v)
-{
-	char d[20];
-	int i = sizeof d;
-
-	do
-		d[--i] = '0' + v % 10;
-	while (v /= 10);
-	tl_outbuf_write(o, d + i, sizeof d - i);
-}
-
 void tl_outbuf_fini(struct tl_outbuf *o)
 {
 	free(o->buf);

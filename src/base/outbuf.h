@@ -19,8 +19,6 @@ void tl_outbuf_write(struct tl_outbuf *o, const void *s, size_t n);
 void tl_outbuf_puts(struct tl_outbuf *o, const char *s);
 void tl_outbuf_printf(struct tl_outbuf *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Decimal digits of V, the fast way. */
-void tl_outbuf_u64(struct tl_outbuf *o, uint64_t v);
 /* TL_OK, or the first error met since init, a negative errno (no text noted). */
 int tl_outbuf_flush(struct tl_outbuf *o);
 /* Does not flush, does not close. */

@@ -45,11 +45,6 @@ static uint32_t some_task(void *ctx, const struct tl_task_info *info)
 	return 1;
 }
 
-static void no_name(void *ctx, uint32_t task, const char *comm, const char *program)
-{
-	(void)ctx, (void)task, (void)comm, (void)program;
-}
-
 static void no_end(void *ctx, uint32_t task, const char *how)
 {
 	(void)ctx, (void)task, (void)how;
@@ -62,7 +57,7 @@ static void push(void *ctx, const struct tl_record *rec, uint64_t seen_ns)
 	tl_vec_push(&c->seen, (struct seen){rec->kind, seen_ns, rec->wall_ran_ns, rec->cpu_ran_ns});
 }
 
-static const struct tl_sink sink = {some_id, some_task, no_name, no_end, push};
+static const struct tl_sink sink = {some_id, some_task, no_end, push};
 
 /* In a build tree beside trapline itself, else where it was installed. */
 static int find_program(char *out, size_t n)

@@ -16,7 +16,8 @@ static void on_stopped(void *engine, struct tl_task *t)
 
 static void on_resuming(void *engine, struct tl_task *t)
 {
-	tl_frames_resuming(engine, t);
+	(void)engine;
+	tl_frames_resuming(t);
 }
 
 /* Frames that were open before measuring began are looked for at a task's first stop after it. */
@@ -63,7 +64,7 @@ static int dispatch(struct tl_exact *e, struct tl_task *t, struct tl_site *site,
 	if ((r = find_open(e, t, regs, site)) != TL_OK)
 		return r;
 	if (site->returns && e->measuring)
-		tl_frames_return(e, t, sp);
+		tl_frames_return(t, sp);
 	p = site->entry;
 	if (p) {
 		p->function->stops++;
@@ -76,7 +77,7 @@ static int dispatch(struct tl_exact *e, struct tl_task *t, struct tl_site *site,
 	if (site->step.kind == TL_STEP_BRANCH &&
 	    arch->step_target(&site->step, regs).u == site->step.next.u)
 		return TL_OK;
-	tl_frames_exit(e, t, sp);
+	tl_frames_exit(t, sp);
 	return TL_OK;
 }
 
@@ -131,7 +132,7 @@ static int on_process_began(void *engine, struct tl_process *p)
 		return TL_OK;
 	if (!e->main_program[0])
 		memcpy(e->main_program, p->program, sizeof e->main_program);
-	es = tl_exact_space_new(e, p->space);
+	es = tl_exact_space_new(p->space);
 	r = tl_probes_update(e, es);
 	if (r == TL_OK && t)
 		r = tl_probes_make_ready(es, t, (tl_vaddr){0});
@@ -310,9 +311,16 @@ const struct tl_engine_ops tl_exact_ops = {
 	.signalled = on_signalled,
 };
 
+static int compile(const char *pattern, struct tl_pattern **out)
+{
+	return pattern ? tl_pattern_new(pattern, out) : TL_OK;
+}
+
 int tl_exact_init(struct tl_exact *e, const struct tl_exact_options *o, const struct tl_sink *sink,
 		  void *sink_ctx)
 {
+	int r;
+
 	*e = (struct tl_exact){
 		.options = *o,
 		.sink = sink,
@@ -320,6 +328,10 @@ int tl_exact_init(struct tl_exact *e, const struct tl_exact_options *o, const st
 		.images = tl_image_cache_new(),
 		.start_ns = tl_now_ns(),
 	};
+	if ((r = compile(o->within, &e->within)) < 0 ||
+	    (r = compile(o->start_on, &e->start_on)) < 0 ||
+	    (r = compile(o->stop_on, &e->stop_on)) < 0)
+		return r;
 	e->measuring = !o->start_on && !o->delay_ns;
 	e->measured_ns = e->start_ns;
 	/* After attaching, calls are open that nobody saw begin. */
@@ -345,5 +357,8 @@ void tl_exact_fini(struct tl_exact *e)
 	while (tl_map_next(&e->refused, &pos, &key, &v))
 		free(v);
 	tl_map_fini(&e->refused);
+	tl_pattern_free(e->within);
+	tl_pattern_free(e->start_on);
+	tl_pattern_free(e->stop_on);
 	tl_image_cache_free(e->images);
 }

@@ -20,7 +20,6 @@
 struct tl_sink {
 	uint32_t (*func)(void *ctx, const struct tl_func_info *info);
 	uint32_t (*task)(void *ctx, const struct tl_task_info *info);
-	void (*task_name)(void *ctx, uint32_t task, const char *comm, const char *program);
 	void (*task_end)(void *ctx, uint32_t task, const char *how);
 	/* SEEN_NS: CLOCK_MONOTONIC of the stop. */
 	void (*push)(void *ctx, const struct tl_record *rec, uint64_t seen_ns);
@@ -60,14 +59,12 @@ struct tl_probe {
 /* What the engine knows of a space. */
 struct tl_exact_space {
 	struct tl_space *space;
-	bool main_only_known; /* modules are up to date */
 	struct tl_modules modules;
 	struct tl_sites sites;
 	TL_VEC(struct tl_probe *) probes; /* owned */
 	struct tl_unwinder *unwinder;
 	tl_vaddr stub;	/* {0}: no room for one */
 	bool slot_in_signal; /* a signal frame may point into our code */
-	char program[TL_COMM_MAX];
 };
 
 struct tl_exact_task {
@@ -95,6 +92,7 @@ struct tl_exact_options {
 
 struct tl_exact {
 	struct tl_exact_options options;
+	struct tl_pattern *within, *start_on, *stop_on; /* the options', compiled; NULL */
 	struct tl_session *session;
 	const struct tl_sink *sink;
 	void *sink_ctx;
@@ -107,9 +105,8 @@ struct tl_exact {
 	uint64_t measured_ns; /* since when, while measuring */
 	uint64_t run_ns;      /* measured before that */
 	uint64_t window_ns;   /* sum of all windows in which a task was held */
-	uint64_t probed, refused_n;
+	uint64_t probed;
 	unsigned disarmed;
-	int ended_by; /* a signal to us that ends the run */
 	char main_program[TL_COMM_MAX];
 };
 
@@ -131,17 +128,18 @@ int tl_probes_update(struct tl_exact *e, struct tl_exact_space *es);
 /* Sites as they should be now, by roles and by whether we measure. */
 int tl_probes_arm(struct tl_exact *e, struct tl_exact_space *es);
 bool tl_probe_active(const struct tl_exact *e, const struct tl_probe *p, unsigned role);
+/* Notes whether SITE should be armed: by the roles of its probe, and as an exit or return site. */
+void tl_probes_settle(const struct tl_exact *e, struct tl_exact_space *es, struct tl_site *site);
 /* The exits of P: once, when it is first entered. T: stopped, to map room for slots. */
-int tl_probe_walk(struct tl_exact *e, struct tl_exact_space *es, struct tl_probe *p,
-		  struct tl_task *t);
-int tl_probe_watch_return(struct tl_exact *e, struct tl_exact_space *es, struct tl_probe *p,
-			  struct tl_task *t, uint64_t sp);
+int tl_probe_walk(struct tl_exact_space *es, struct tl_probe *p, struct tl_task *t);
+int tl_probe_watch_return(struct tl_exact_space *es, struct tl_probe *p, struct tl_task *t,
+			  uint64_t sp);
 /* A disarmed function's exits, once nobody is inside it. */
-void tl_probe_retire(struct tl_exact_space *es, struct tl_probe *p);
+void tl_probe_retire(const struct tl_exact *e, struct tl_exact_space *es, struct tl_probe *p);
 struct tl_probe *tl_probe_holding(struct tl_exact_space *es, tl_vaddr pc);
 /* Maps room for slots that is not yet there, by T, whose stop is at SITE_AT ({0}: elsewhere). */
 int tl_probes_make_ready(struct tl_exact_space *es, struct tl_task *t, tl_vaddr site_at);
-struct tl_exact_space *tl_exact_space_new(struct tl_exact *e, struct tl_space *sp);
+struct tl_exact_space *tl_exact_space_new(struct tl_space *sp);
 int tl_exact_space_copy(struct tl_exact *e, struct tl_exact_space *from, struct tl_space *child);
 void tl_exact_space_free(struct tl_exact_space *es);
 
@@ -149,11 +147,11 @@ void tl_exact_space_free(struct tl_exact_space *es);
 int tl_frames_task_began(struct tl_exact *e, struct tl_task *t, const struct tl_task *parent);
 void tl_frames_task_ended(struct tl_exact *e, struct tl_task *t, const char *how);
 void tl_frames_stopped(struct tl_exact *e, struct tl_task *t);
-void tl_frames_resuming(struct tl_exact *e, struct tl_task *t);
+void tl_frames_resuming(struct tl_task *t);
 int tl_frames_enter(struct tl_exact *e, struct tl_task *t, struct tl_probe *p, uint64_t sp);
-void tl_frames_exit(struct tl_exact *e, struct tl_task *t, uint64_t sp);
-void tl_frames_return(struct tl_exact *e, struct tl_task *t, uint64_t sp);
-void tl_frames_close(struct tl_exact *e, struct tl_task *t, unsigned flags);
+void tl_frames_exit(struct tl_task *t, uint64_t sp);
+void tl_frames_return(struct tl_task *t, uint64_t sp);
+void tl_frames_close(struct tl_task *t, unsigned flags);
 /* Opens what was open before we looked; REGS as the program would have them. ENTERING: its
  * innermost function is about to be entered by an event and is left to that. */
 int tl_frames_find(struct tl_exact *e, struct tl_task *t, const tl_regs *regs, bool entering);

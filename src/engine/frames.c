@@ -54,7 +54,7 @@ static void left(void *ctx, const struct tl_frame *f)
 	if (p->roles & TL_ROLE_WITHIN)
 		et->within--;
 	if (--p->open == 0 && p->function->disarmed)
-		tl_probe_retire(tl_exact_space_of(et->task->process->space), p);
+		tl_probe_retire(et->exact, tl_exact_space_of(et->task->process->space), p);
 }
 
 static const struct tl_shadow_ops shadow_ops = {opened, closed, left};
@@ -128,11 +128,10 @@ void tl_frames_stopped(struct tl_exact *e, struct tl_task *t)
 	et->cpu_ran_ns = t->cpu_ns > t->last_cpu_ns ? t->cpu_ns - t->last_cpu_ns : 0;
 }
 
-void tl_frames_resuming(struct tl_exact *e, struct tl_task *t)
+void tl_frames_resuming(struct tl_task *t)
 {
 	struct tl_exact_task *et = tl_exact_task_of(t);
 
-	(void)e;
 	if (et && et->pending)
 		emit(et, TL_MARK_PAUSE, 0, 0);
 }
@@ -223,15 +222,16 @@ static bool is_shown(const struct tl_exact *e, const struct tl_exact_task *et)
 int tl_frames_enter(struct tl_exact *e, struct tl_task *t, struct tl_probe *p, uint64_t sp)
 {
 	struct tl_exact_task *et = tl_exact_task_of(t);
+	struct tl_exact_space *es = tl_exact_space_of(t->process->space);
 	const struct tl_frame *top;
 	int r = TL_OK;
 
 	if (!p->function->id)
 		name_function(e, et, p);
 	if (!p->walked)
-		r = tl_probe_walk(e, tl_exact_space_of(t->process->space), p, t);
+		r = tl_probe_walk(es, p, t);
 	if (r == TL_OK && p->use_return_site)
-		r = tl_probe_watch_return(e, tl_exact_space_of(t->process->space), p, t, sp);
+		r = tl_probe_watch_return(es, p, t, sp);
 	if (r != TL_OK)
 		return r;
 	be_on(et, sp);
@@ -251,29 +251,26 @@ int tl_frames_enter(struct tl_exact *e, struct tl_task *t, struct tl_probe *p, u
 	return TL_OK;
 }
 
-void tl_frames_exit(struct tl_exact *e, struct tl_task *t, uint64_t sp)
+void tl_frames_exit(struct tl_task *t, uint64_t sp)
 {
 	struct tl_exact_task *et = tl_exact_task_of(t);
 
-	(void)e;
 	be_on(et, sp);
 	tl_shadow_exit(&et->shadow, sp);
 }
 
-void tl_frames_return(struct tl_exact *e, struct tl_task *t, uint64_t sp)
+void tl_frames_return(struct tl_task *t, uint64_t sp)
 {
 	struct tl_exact_task *et = tl_exact_task_of(t);
 
-	(void)e;
 	be_on(et, sp);
 	tl_shadow_return(&et->shadow, sp);
 }
 
-void tl_frames_close(struct tl_exact *e, struct tl_task *t, unsigned flags)
+void tl_frames_close(struct tl_task *t, unsigned flags)
 {
 	struct tl_exact_task *et = tl_exact_task_of(t);
 
-	(void)e;
 	if (et)
 		tl_shadow_close_all(&et->shadow, flags);
 }
@@ -305,9 +302,9 @@ static int open_found(struct tl_exact *e, struct tl_task *t, const struct tl_unw
 		return TL_OK;
 	if (!p->function->id)
 		name_function(e, et, p);
-	if (!p->walked && (r = tl_probe_walk(e, es, p, t)) != TL_OK)
+	if (!p->walked && (r = tl_probe_walk(es, p, t)) != TL_OK)
 		return r;
-	if (p->use_return_site && (r = tl_probe_watch_return(e, es, p, t, sp)) != TL_OK)
+	if (p->use_return_site && (r = tl_probe_watch_return(es, p, t, sp)) != TL_OK)
 		return r;
 	p->open++;
 	if (p->roles & TL_ROLE_WITHIN)

@@ -60,8 +60,8 @@ int tl_measure_end(struct tl_exact *e, const char *why)
 		if (!t->client)
 			continue;
 		tl_measure_flush(e, t);
-		tl_frames_close(e, t, TL_MARK_FORCED);
-		tl_frames_resuming(e, t);
+		tl_frames_close(t, TL_MARK_FORCED);
+		tl_frames_resuming(t);
 	}
 	e->measuring = false;
 	e->run_ns += now - e->measured_ns;
@@ -115,7 +115,6 @@ int tl_measure_signalled(struct tl_exact *e, int signal)
 		return r;
 	}
 	/* A launched one gets the signal and ends with us, or as it pleases. */
-	e->ended_by = signal;
 	kill(e->session->leader, signal);
 	return r;
 }

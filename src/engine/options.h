@@ -56,7 +56,7 @@ struct tl_run_options {
 	 * disarms the costliest functions while stops eat more than half of the time. */
 	bool exact;
 
-	/* Patterns as tl_pattern_match() takes them, checked already; NULL: not given */
+	/* Patterns as tl_pattern_new() takes them, checked already; NULL: not given */
 	const char *within;   /* --within: only calls made inside this function */
 	const char *start_on; /* --start-on: measuring begins when it is first entered */
 	const char *stop_on;  /* --stop-on: measuring ends when it is entered */

@@ -97,7 +97,6 @@ static void refuse(struct tl_exact *e, const struct tl_func *func, const char *w
 	if (tl_map_get(&e->refused, (uintptr_t)func))
 		return;
 	tl_map_put(&e->refused, (uintptr_t)func, tl_strdup(why));
-	e->refused_n++;
 	tl_note("%s cannot be probed: %s", func->name, why);
 }
 
@@ -126,25 +125,22 @@ static void add_probe(struct tl_exact *e, struct tl_exact_space *es, struct tl_m
 		e->probed++;
 }
 
-static bool matches(const char *pattern, const struct tl_func *f)
+static bool matches(const struct tl_pattern *pattern, const struct tl_func *f)
 {
-	bool yes = false;
-
-	return pattern && tl_pattern_match(pattern, f, &yes) == TL_OK && yes;
+	return pattern && tl_pattern_matches(pattern, f, tl_image_is_program(f->image));
 }
 
 static unsigned roles_of(const struct tl_exact *e, const struct tl_func *f, bool is_main)
 {
-	const struct tl_exact_options *o = &e->options;
 	unsigned roles = 0;
 
-	if (matches(o->within, f))
+	if (matches(e->within, f))
 		roles |= TL_ROLE_WITHIN | TL_ROLE_MEASURE;
-	if (matches(o->start_on, f))
+	if (matches(e->start_on, f))
 		roles |= TL_ROLE_START;
-	if (matches(o->stop_on, f))
+	if (matches(e->stop_on, f))
 		roles |= TL_ROLE_STOP;
-	if (tl_select_func(o->select, f, is_main))
+	if (tl_select_func(e->options.select, f, is_main))
 		roles |= TL_ROLE_MEASURE;
 	return roles;
 }
@@ -248,19 +244,22 @@ bool tl_probe_active(const struct tl_exact *e, const struct tl_probe *p, unsigne
 	}
 }
 
+/* One byte may be an entry, and an exit of another function or where one returns to. */
+void tl_probes_settle(const struct tl_exact *e, struct tl_exact_space *es, struct tl_site *site)
+{
+	const struct tl_probe *p = site->entry;
+	bool wanted = site->exits || site->returns;
+
+	for (unsigned role = 1; p && role <= TL_ROLE_WITHIN; role *= 2)
+		wanted |= tl_probe_active(e, p, role);
+	tl_site_want(&es->sites, site, wanted);
+}
+
 int tl_probes_arm(struct tl_exact *e, struct tl_exact_space *es)
 {
-	for (size_t i = 0; i < es->probes.n; i++) {
-		struct tl_probe *p = es->probes.at[i];
-		bool any = false;
-
-		if (!p->entry)
-			continue;
-		for (unsigned role = 1; role <= TL_ROLE_WITHIN; role *= 2)
-			any |= tl_probe_active(e, p, role);
-		/* An exit of another function may lie on the same byte. */
-		tl_site_want(&es->sites, p->entry, any || p->entry->exits || p->entry->returns);
-	}
+	for (size_t i = 0; i < es->probes.n; i++)
+		if (es->probes.at[i]->entry)
+			tl_probes_settle(e, es, es->probes.at[i]->entry);
 	return tl_sites_apply(&es->sites);
 }
 
@@ -293,6 +292,14 @@ struct tl_probe *tl_probe_holding(struct tl_exact_space *es, tl_vaddr pc)
 	return site ? site->entry : NULL;
 }
 
+/* Arms what was noted while T is held at a site. */
+static int apply_at_stop(struct tl_exact_space *es, struct tl_task *t)
+{
+	int r = tl_sites_apply(&es->sites);
+
+	return r == TL_OK ? tl_probes_make_ready(es, t, t->site_at) : r;
+}
+
 static int watch_exits(struct tl_exact_space *es, struct tl_probe *p, const struct tl_exits *found)
 {
 	for (size_t i = 0; i < found->n; i++) {
@@ -308,8 +315,7 @@ static int watch_exits(struct tl_exact_space *es, struct tl_probe *p, const stru
 	return TL_OK;
 }
 
-int tl_probe_walk(struct tl_exact *e, struct tl_exact_space *es, struct tl_probe *p,
-		  struct tl_task *t)
+int tl_probe_walk(struct tl_exact_space *es, struct tl_probe *p, struct tl_task *t)
 {
 	const struct tl_func *f = p->function->func;
 	size_t n = f->n_ranges ? f->n_ranges : 1;
@@ -318,7 +324,6 @@ int tl_probe_walk(struct tl_exact *e, struct tl_exact_space *es, struct tl_probe
 	struct tl_exits found = {0};
 	int r;
 
-	(void)e;
 	p->walked = true;
 	for (size_t i = 0; i < f->n_ranges; i++)
 		ranges[i] = (struct tl_vrange){tl_module_vaddr(p->module, f->ranges[i].lo),
@@ -334,20 +339,17 @@ int tl_probe_walk(struct tl_exact *e, struct tl_exact_space *es, struct tl_probe
 	}
 	tl_exits_fini(&found);
 	free(ranges);
-	if ((r = tl_sites_apply(&es->sites)) != TL_OK)
-		return r;
-	return tl_scratch_is_mapped(&es->sites.scratch) ? TL_OK : tl_probes_make_ready(es, t, t->site_at);
+	return apply_at_stop(es, t);
 }
 
-int tl_probe_watch_return(struct tl_exact *e, struct tl_exact_space *es, struct tl_probe *p,
-			  struct tl_task *t, uint64_t sp)
+int tl_probe_watch_return(struct tl_exact_space *es, struct tl_probe *p, struct tl_task *t,
+			  uint64_t sp)
 {
 	const struct tl_module *m;
 	struct tl_site *site;
 	uint64_t to;
 	int r = tl_ptrace_peek(t->tid, (tl_vaddr){sp}, &to);
 
-	(void)e;
 	if (r != TL_OK)
 		return r == -EIO ? TL_OK : r;
 	site = tl_site_at(&es->sites, (tl_vaddr){to});
@@ -361,27 +363,19 @@ int tl_probe_watch_return(struct tl_exact *e, struct tl_exact_space *es, struct 
 	site->returns++;
 	tl_vec_push(&p->returns, site);
 	tl_site_want(&es->sites, site, true);
-	if ((r = tl_sites_apply(&es->sites)) != TL_OK)
-		return r;
-	return tl_scratch_is_mapped(&es->sites.scratch) ? TL_OK : tl_probes_make_ready(es, t, t->site_at);
+	return apply_at_stop(es, t);
 }
 
-static bool entry_active(const struct tl_site *site)
+void tl_probe_retire(const struct tl_exact *e, struct tl_exact_space *es, struct tl_probe *p)
 {
-	const struct tl_probe *p = site->entry;
-
-	/* Roles other than measuring are looked at again by tl_probes_arm(). */
-	return p && !p->function->disarmed;
-}
-
-void tl_probe_retire(struct tl_exact_space *es, struct tl_probe *p)
-{
-	for (size_t i = 0; i < p->exits.n; i++)
-		if (--p->exits.at[i]->exits == 0 && !p->exits.at[i]->returns)
-			tl_site_want(&es->sites, p->exits.at[i], entry_active(p->exits.at[i]));
-	for (size_t i = 0; i < p->returns.n; i++)
-		if (--p->returns.at[i]->returns == 0 && !p->returns.at[i]->exits)
-			tl_site_want(&es->sites, p->returns.at[i], entry_active(p->returns.at[i]));
+	for (size_t i = 0; i < p->exits.n; i++) {
+		p->exits.at[i]->exits--;
+		tl_probes_settle(e, es, p->exits.at[i]);
+	}
+	for (size_t i = 0; i < p->returns.n; i++) {
+		p->returns.at[i]->returns--;
+		tl_probes_settle(e, es, p->returns.at[i]);
+	}
 	tl_vec_fini(&p->exits);
 	tl_vec_fini(&p->returns);
 	p->walked = false;
@@ -405,13 +399,12 @@ static size_t unwind_read(void *ctx, tl_vaddr at, void *buf, size_t n)
 	return read_code(ctx, at, buf, n);
 }
 
-struct tl_exact_space *tl_exact_space_new(struct tl_exact *e, struct tl_space *sp)
+struct tl_exact_space *tl_exact_space_new(struct tl_space *sp)
 {
 	struct tl_exact_space *es = tl_calloc(1, sizeof *es);
 	struct tl_unwind_source source = {es, unwind_module, unwind_read};
 	struct tl_proc_status st;
 
-	(void)e;
 	es->space = sp;
 	es->sites.mem_fd = sp->mem_fd;
 	es->sites.changes = &sp->changes;
@@ -464,7 +457,7 @@ static void copy_references(struct tl_exact_space *from, struct tl_exact_space *
 
 int tl_exact_space_copy(struct tl_exact *e, struct tl_exact_space *from, struct tl_space *child)
 {
-	struct tl_exact_space *to = tl_exact_space_new(e, child);
+	struct tl_exact_space *to = tl_exact_space_new(child);
 	struct copying c = {e, to};
 	int r = tl_modules_update(&to->modules, e->images, child->any, NULL, NULL, NULL);
 

@@ -41,11 +41,6 @@ static uint32_t sink_task(void *ctx, const struct tl_task_info *info)
 	return tl_recorder_task(ctx, info);
 }
 
-static void sink_task_name(void *ctx, uint32_t task, const char *comm, const char *program)
-{
-	tl_recorder_task_name(ctx, task, comm, program);
-}
-
 static void sink_task_end(void *ctx, uint32_t task, const char *how)
 {
 	tl_recorder_task_end(ctx, task, how);
@@ -57,8 +52,7 @@ static void sink_push(void *ctx, const struct tl_record *rec, uint64_t seen_ns)
 	tl_recorder_push(ctx, rec);
 }
 
-static const struct tl_sink recorder_sink = {sink_func, sink_task, sink_task_name, sink_task_end,
-					     sink_push};
+static const struct tl_sink recorder_sink = {sink_func, sink_task, sink_task_end, sink_push};
 
 static void note_command(struct run *run)
 {

@@ -58,11 +58,9 @@ static int disarm(struct tl_exact *e, struct tl_function *f)
 
 			if (probe->function != f || !probe->entry)
 				continue;
-			tl_site_want(&es->sites, probe->entry,
-				     (probe->roles & ~TL_ROLE_MEASURE) || probe->entry->exits ||
-					     probe->entry->returns);
+			tl_probes_settle(e, es, probe->entry);
 			if (!probe->open)
-				tl_probe_retire(es, probe);
+				tl_probe_retire(e, es, probe);
 		}
 		if (es)
 			r = tl_sites_apply(&es->sites);

@@ -53,18 +53,14 @@ static bool has_trap_ahead(pid_t tid)
 }
 
 /* One stop while leaving: the task is kept if it may serve, or let go. */
-static int on_stop(struct leaving *l, struct tl_stop *stop)
+static void on_stop(struct tl_session *s, struct tl_stop *stop)
 {
-	struct tl_session *s = l->s;
 	struct tl_task *t = tl_task_of(s, stop->tid);
 	enum tl_go go;
 	bool ours = false;
 	tl_regs regs;
 
-	if (stop->tid == s->leader && stop->kind == TL_STOP_ENDED) {
-		s->leader_ended = true;
-		s->leader_status = stop->status;
-	}
+	tl_note_leader(s, stop);
 	if (t && t->process && stop->kind == TL_STOP_TRAP &&
 	    tl_ptrace_get_regs(t->tid, &regs) == TL_OK) {
 		tl_stop_seen(s, t, stop, tl_now_ns());
@@ -74,25 +70,24 @@ static int on_stop(struct leaving *l, struct tl_stop *stop)
 		/* Born this moment, traced because its parent was. */
 		if (!t && stop->kind != TL_STOP_ENDED)
 			tl_ptrace_detach(stop->tid, 0);
-		return TL_OK;
+		return;
 	}
 	if (stop->kind == TL_STOP_STOP && has_trap_ahead(t->tid)) {
 		t->state = TL_TASK_RUNNING;
 		tl_ptrace_cont(t->tid, 0);
-		return TL_OK;
+		return;
 	}
 	if (ours || (stop->kind == TL_STOP_STOP && !t->fresh)) {
 		if (!ours)
 			undo_eintr(t);
 		t->state = TL_TASK_STOPPED;
-		return TL_OK;
+		return;
 	}
 	go = tl_on_stop[stop->kind](s, t, stop);
 	if (go == TL_GO_LISTEN)
 		t->pending_signal = stop->signal;
 	if (go != TL_GO_GONE)
 		tl_resume(s, t, stop->kind == TL_STOP_EXIT ? TL_GO_ON : TL_GO_AWAY);
-	return TL_OK;
 }
 
 /* Whether everybody is accounted for: stopped here, or asleep in the kernel. Those that run are
@@ -126,14 +121,14 @@ static bool account_for_all(struct leaving *l)
 }
 
 /* A task of SP that is stopped in user mode, and so can make a system call for us. */
-static struct tl_task *one_of(struct leaving *l, const struct tl_space *sp)
+static struct tl_task *one_of(const struct tl_session *s, const struct tl_space *sp)
 {
 	size_t pos = 0;
 	uint64_t key;
 	tl_regs regs;
 	void *v;
 
-	while (tl_map_next(&l->s->tasks, &pos, &key, &v)) {
+	while (tl_map_next(&s->tasks, &pos, &key, &v)) {
 		struct tl_task *t = v;
 
 		if (t->process && t->process->space == sp && t->state == TL_TASK_STOPPED &&
@@ -146,9 +141,8 @@ static struct tl_task *one_of(struct leaving *l, const struct tl_space *sp)
 
 /* Nobody in SP executes code of ours, as far as their pcs tell: the stopped ones by their
  * registers, sleepers by /proc/TID/syscall. */
-static bool quiet(struct leaving *l, const struct tl_space *sp)
+static bool quiet(const struct tl_session *s, const struct tl_space *sp)
 {
-	struct tl_session *s = l->s;
 	size_t pos = 0;
 	uint64_t key;
 	void *v;
@@ -173,14 +167,14 @@ static bool quiet(struct leaving *l, const struct tl_space *sp)
 	return true;
 }
 
-static void each_space(struct leaving *l, void (*f)(struct leaving *, struct tl_space *))
+static void each_space(struct tl_session *s, void (*f)(struct tl_session *, struct tl_space *))
 {
 	TL_VEC(struct tl_space *) done = {0};
 	size_t pos = 0;
 	uint64_t key;
 	void *v;
 
-	while (tl_map_next(&l->s->processes, &pos, &key, &v)) {
+	while (tl_map_next(&s->processes, &pos, &key, &v)) {
 		struct tl_process *p = v;
 		bool seen = p->ignored && !p->leaving;
 
@@ -189,19 +183,19 @@ static void each_space(struct leaving *l, void (*f)(struct leaving *, struct tl_
 		if (seen)
 			continue;
 		tl_vec_push(&done, p->space);
-		f(l, p->space);
+		f(s, p->space);
 	}
 	tl_vec_fini(&done);
 }
 
-static void clean(struct leaving *l, struct tl_space *sp)
+static void clean(struct tl_session *s, struct tl_space *sp)
 {
-	l->s->ops->clean_space(l->s->engine, sp);
+	s->ops->clean_space(s->engine, sp);
 }
 
-static void forget(struct leaving *l, struct tl_space *sp)
+static void forget(struct tl_session *s, struct tl_space *sp)
 {
-	l->s->ops->forget_space(l->s->engine, sp, one_of(l, sp), quiet(l, sp));
+	s->ops->forget_space(s->engine, sp, one_of(s, sp), quiet(s, sp));
 }
 
 static void evict_all(struct tl_session *s)
@@ -218,9 +212,8 @@ static void evict_all(struct tl_session *s)
 	}
 }
 
-static void release_all(struct leaving *l)
+static void release_all(struct tl_session *s)
 {
-	struct tl_session *s = l->s;
 	TL_VEC(struct tl_task *) all = {0};
 	size_t pos = 0;
 	uint64_t key;
@@ -252,11 +245,11 @@ int tl_session_leave(struct tl_session *s)
 	int r = TL_OK, patience = PATIENCE_MS;
 
 	s->held.n = 0; /* they are stopped: that is all that counts now */
-	each_space(&l, clean);
+	each_space(s, clean);
 	while (s->tasks.n) {
 		r = tl_wait_peek(TL_WAIT_POLL, &stop);
 		if (r == TL_OK) {
-			on_stop(&l, &stop);
+			on_stop(s, &stop);
 			continue;
 		}
 		if (r != -EAGAIN || account_for_all(&l))
@@ -268,8 +261,8 @@ int tl_session_leave(struct tl_session *s)
 		nanosleep(&ms, NULL);
 	}
 	evict_all(s);
-	each_space(&l, forget);
-	release_all(&l);
+	each_space(s, forget);
+	release_all(s);
 	tl_vec_fini(&l.interrupted);
 	return r < 0 && r != -EAGAIN ? r : TL_OK;
 }

@@ -49,11 +49,9 @@ static int run_to_exec(struct tl_session *s, pid_t pid, struct tl_stop *stop)
 			return r;
 		if (stop->kind == TL_STOP_EXEC)
 			return TL_OK;
-		if (stop->kind == TL_STOP_ENDED) {
-			s->leader_ended = true;
-			s->leader_status = stop->status;
+		tl_note_leader(s, stop);
+		if (stop->kind == TL_STOP_ENDED)
 			return TL_GONE;
-		}
 		r = tl_ptrace_cont(pid, stop->kind == TL_STOP_SIGNAL ? stop->signal : 0);
 		if (r < 0)
 			return r;

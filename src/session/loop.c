@@ -134,7 +134,7 @@ static int on_trap(struct tl_session *s, struct tl_task *t, struct tl_stop *stop
 	tl_regs regs;
 	int r;
 
-	*held = t->reaped = false;
+	*held = false;
 	r = tl_ptrace_get_regs(t->tid, &regs);
 	if (r == TL_OK)
 		r = s->ops->trap(s->engine, t, &regs, &ours);
@@ -165,10 +165,7 @@ static int handle(struct tl_session *s, struct tl_stop *stop)
 	bool held = false;
 	int r = TL_OK;
 
-	if (stop->tid == s->leader && stop->kind == TL_STOP_ENDED) {
-		s->leader_ended = true;
-		s->leader_status = stop->status;
-	}
+	tl_note_leader(s, stop);
 	if (!t || !t->process)
 		return on_unknown(s, stop), TL_OK;
 	if (stop->kind == TL_STOP_TRAP) {

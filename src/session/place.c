@@ -16,32 +16,31 @@ enum {
 	CALM_TICKS = 10,
 };
 
-void tl_place_init(struct tl_session *s)
+static bool put(pid_t tid, int cpu)
 {
 	cpu_set_t one;
 
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	return sched_setaffinity(tid, sizeof one, &one) == 0;
+}
+
+void tl_place_init(struct tl_session *s)
+{
 	s->cpu = -1;
 	if (sched_getaffinity(0, sizeof s->own_cpus, &s->own_cpus) < 0)
 		CPU_ZERO(&s->own_cpus);
-	if (s->options.cpu < 0)
-		return;
-	CPU_ZERO(&one);
-	CPU_SET(s->options.cpu, &one);
-	if (sched_setaffinity(0, sizeof one, &one) == 0)
+	if (s->options.cpu >= 0 && put(0, s->options.cpu))
 		s->cpu = s->options.cpu;
 }
 
 /* A target bound to other CPUs is not moved: we go to it instead. */
 static bool follow(struct tl_session *s, const cpu_set_t *cpus)
 {
-	cpu_set_t one;
-
 	for (int c = 0; c < CPU_SETSIZE; c++) {
 		if (!CPU_ISSET(c, cpus) || !CPU_ISSET(c, &s->own_cpus))
 			continue;
-		CPU_ZERO(&one);
-		CPU_SET(c, &one);
-		if (sched_setaffinity(0, sizeof one, &one) < 0)
+		if (!put(0, c))
 			return false;
 		s->cpu = c;
 		return true;
@@ -52,7 +51,6 @@ static bool follow(struct tl_session *s, const cpu_set_t *cpus)
 void tl_place_hot(struct tl_session *s, struct tl_task *t)
 {
 	unsigned hot = t->process->tasks == 1 ? HOT_ALONE : HOT_AMONG;
-	cpu_set_t one;
 
 	if (++t->stops_in_tick < hot || t->placed || s->cpu < 0)
 		return;
@@ -60,18 +58,15 @@ void tl_place_hot(struct tl_session *s, struct tl_task *t)
 		return;
 	if (!CPU_ISSET(s->cpu, &t->own_cpus) && !follow(s, &t->own_cpus))
 		return;
-	CPU_ZERO(&one);
-	CPU_SET(s->cpu, &one);
 	t->calm_ticks = 0;
-	t->placed = sched_setaffinity(t->tid, sizeof one, &one) == 0;
+	t->placed = put(t->tid, s->cpu);
 }
 
 /* A child inherits the narrow mask; at its birth stop it gets the wide one before anybody
  * could see it. */
-void tl_place_born(struct tl_session *s, const struct tl_task *parent, pid_t child)
+void tl_place_born(const struct tl_task *parent, pid_t child)
 {
-	(void)s;
-	if (parent && parent->placed)
+	if (parent->placed)
 		sched_setaffinity(child, sizeof parent->own_cpus, &parent->own_cpus);
 }
 

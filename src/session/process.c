@@ -30,13 +30,6 @@ struct tl_process *tl_process_add(struct tl_session *s, pid_t pid, struct tl_spa
 
 void tl_process_drop(struct tl_session *s, struct tl_process *p)
 {
-	size_t pos = 0;
-	uint64_t key;
-	void *other;
-
-	while (tl_map_next(&s->processes, &pos, &key, &other))
-		if (((struct tl_process *)other)->parent == p)
-			((struct tl_process *)other)->parent = NULL;
 	if (tl_process_of(s, p->pid) == p)
 		tl_map_remove(&s->processes, p->pid);
 	tl_space_unref(s, p->space);

@@ -34,7 +34,6 @@ struct tl_space {
 struct tl_process {
 	pid_t pid;
 	struct tl_space *space;
-	struct tl_process *parent; /* for a fork child until its first exec; NULL once that went */
 	unsigned tasks;		   /* alive and traced */
 	bool ignored;		   /* traced only for its children, or not followed */
 	bool leaving;		   /* a vfork child that is let go at its exec */
@@ -76,7 +75,6 @@ struct tl_task {
 enum tl_go {
 	TL_GO_ON,     /* resume, delivering task->pending_signal */
 	TL_GO_LISTEN, /* stay stopped, see SIGCONT */
-	TL_GO_STAY,   /* keep it stopped: somebody else resumes or detaches it */
 	TL_GO_AWAY,   /* detach, delivering task->pending_signal */
 	TL_GO_GONE,   /* it is dead or dying: nothing to resume */
 };
@@ -202,7 +200,7 @@ void tl_task_start_clocks(struct tl_task *t, uint64_t now_ns);
 /* session/place.c: tasks that trap often sit on the tracing thread's CPU. */
 void tl_place_init(struct tl_session *s);
 void tl_place_hot(struct tl_session *s, struct tl_task *t); /* stopped, and trapped again */
-void tl_place_born(struct tl_session *s, const struct tl_task *parent, pid_t child);
+void tl_place_born(const struct tl_task *parent, pid_t child);
 void tl_place_tick(struct tl_session *s);
 void tl_place_release(struct tl_task *t);
 void tl_place_fini(struct tl_session *s);
@@ -212,6 +210,8 @@ typedef enum tl_go tl_stop_handler(struct tl_session *s, struct tl_task *t, stru
 extern tl_stop_handler *const tl_on_stop[TL_STOP_KINDS];
 /* The one place that resumes. */
 void tl_resume(struct tl_session *s, struct tl_task *t, enum tl_go go);
+/* The leader's end is noted, whoever handles it. */
+void tl_note_leader(struct tl_session *s, const struct tl_stop *stop);
 /* Clocks and the engine's stopped(). */
 void tl_stop_seen(struct tl_session *s, struct tl_task *t, const struct tl_stop *stop, uint64_t now);
 

@@ -13,9 +13,18 @@
 #include "base/log.h"
 #include "target/ptrace.h"
 
+void tl_note_leader(struct tl_session *s, const struct tl_stop *stop)
+{
+	if (stop->tid != s->leader || stop->kind != TL_STOP_ENDED)
+		return;
+	s->leader_ended = true;
+	s->leader_status = stop->status;
+}
+
 void tl_stop_seen(struct tl_session *s, struct tl_task *t, const struct tl_stop *stop, uint64_t now)
 {
 	t->state = TL_TASK_STOPPED;
+	t->reaped = false;
 	t->seen_ns = now;
 	if (!t->process || t->process->ignored || t->ended)
 		return;
@@ -29,7 +38,7 @@ void tl_resume(struct tl_session *s, struct tl_task *t, enum tl_go go)
 {
 	int signal;
 
-	if (go == TL_GO_GONE || go == TL_GO_STAY)
+	if (go == TL_GO_GONE)
 		return;
 	signal = t->pending_signal;
 	if (t->process && !t->process->ignored && !t->ended)
@@ -104,7 +113,6 @@ static struct tl_process *new_process(struct tl_session *s, struct tl_task *pare
 	bool shared = shares_memory(parent->tid, pid, kind);
 
 	p = tl_process_add(s, pid, shared ? from->space : tl_space_new(pid));
-	p->parent = from;
 	p->ignored = from->ignored || !s->options.follow;
 	/* With our breakpoints in its memory a vfork child has to stay until its exec. */
 	p->leaving = from->leaving || !s->options.follow;
@@ -128,7 +136,7 @@ static enum tl_go on_child(struct tl_session *s, struct tl_task *t, struct tl_st
 	child = tl_task_of(s, tid);
 	if (child && child->process)
 		return TL_GO_ON;
-	tl_place_born(s, t, tid);
+	tl_place_born(t, tid);
 	p = status.tgid == t->process->pid ? t->process : new_process(s, t, tid, stop->kind);
 	if (child) {
 		child->process = p;
@@ -210,7 +218,6 @@ static enum tl_go on_exec(struct tl_session *s, struct tl_task *t, struct tl_sto
 	p->space = tl_space_new(p->pid);
 	p->space->processes = 1;
 	tl_space_unref(s, old);
-	p->parent = NULL;
 	tl_process_read_program(p);
 	if (p->leaving)
 		return tl_resume(s, t, TL_GO_AWAY), TL_GO_GONE;
@@ -256,12 +263,6 @@ static enum tl_go on_ended(struct tl_session *s, struct tl_task *t, struct tl_st
 	return TL_GO_GONE;
 }
 
-/* A SIGTRAP that is not our breakpoint's is the program's own. */
-static enum tl_go on_foreign_trap(struct tl_session *s, struct tl_task *t, struct tl_stop *stop)
-{
-	return on_signal(s, t, stop);
-}
-
 static enum tl_go on_stray(struct tl_session *s, struct tl_task *t, struct tl_stop *stop)
 {
 	(void)s, (void)t, (void)stop;
@@ -269,7 +270,7 @@ static enum tl_go on_stray(struct tl_session *s, struct tl_task *t, struct tl_st
 }
 
 tl_stop_handler *const tl_on_stop[TL_STOP_KINDS] = {
-	[TL_STOP_TRAP] = on_foreign_trap,
+	[TL_STOP_TRAP] = on_signal, /* not our breakpoint's: the program's own */
 	[TL_STOP_SIGNAL] = on_signal,
 	[TL_STOP_GROUP] = on_group,
 	[TL_STOP_CLONE] = on_child,

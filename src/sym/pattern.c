@@ -229,17 +229,3 @@ bool tl_pattern_matches(const struct tl_pattern *p, const struct tl_func *f, boo
 	return tl_pattern_matches_name(p, f) ||
 	       (tl_pattern_names_module(p, f->image, is_main) && tl_pattern_matches_rest(p, f));
 }
-
-/* A program has no soname: as good a guess as any where nobody says which is main. */
-int tl_pattern_match(const char *pattern, const struct tl_func *f, bool *matches)
-{
-	struct tl_pattern *p;
-	int r = tl_pattern_new(pattern, &p);
-
-	*matches = false;
-	if (r != TL_OK)
-		return r;
-	*matches = tl_pattern_matches(p, f, tl_image_is_program(f->image));
-	tl_pattern_free(p);
-	return TL_OK;
-}

@@ -32,8 +32,6 @@ int tl_pattern_new(const char *text, struct tl_pattern **out);
 void tl_pattern_free(struct tl_pattern *p);
 /* By any of its names; `module::' in front must fit its module. */
 bool tl_pattern_matches(const struct tl_pattern *p, const struct tl_func *f, bool is_main);
-/* The same for one function only. Compiles PATTERN each time. */
-int tl_pattern_match(const char *pattern, const struct tl_func *f, bool *matches);
 
 /* When nothing matched: the text that says what would have (nearest names, other
  * modules, "no symbols at all"), for the modules given. Owned by the caller. */

@@ -93,11 +93,6 @@ int tl_ptrace_event_message(pid_t tid, unsigned long *out)
 	return call("geteventmsg", PTRACE_GETEVENTMSG, tid, NULL, out);
 }
 
-int tl_ptrace_signal_info(pid_t tid, siginfo_t *out)
-{
-	return call("getsiginfo", PTRACE_GETSIGINFO, tid, NULL, out);
-}
-
 int tl_ptrace_get_sigmask(pid_t tid, uint64_t *out)
 {
 	return call("getsigmask", PTRACE_GETSIGMASK, tid, word(sizeof *out), out);

@@ -5,7 +5,6 @@
 #ifndef TL_TARGET_PTRACE_H
 #define TL_TARGET_PTRACE_H
 
-#include <signal.h>
 #include <sys/types.h>
 
 #include "arch/arch.h"
@@ -26,7 +25,6 @@ int tl_ptrace_set_pc(pid_t tid, tl_vaddr pc);
 int tl_ptrace_peek(pid_t tid, tl_vaddr at, uint64_t *out);
 /* New task's id (clone, fork, vfork), former id (exec), exit status (exit). */
 int tl_ptrace_event_message(pid_t tid, unsigned long *out);
-int tl_ptrace_signal_info(pid_t tid, siginfo_t *out);
 int tl_ptrace_get_sigmask(pid_t tid, uint64_t *out);
 int tl_ptrace_set_sigmask(pid_t tid, uint64_t mask);
 

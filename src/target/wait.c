@@ -119,8 +119,3 @@ int tl_wait_task(pid_t tid, struct tl_stop *out)
 {
 	return wait_one(tid, 0, out);
 }
-
-int tl_wait_task_poll(pid_t tid, struct tl_stop *out)
-{
-	return wait_one(tid, WNOHANG, out);
-}

@@ -49,7 +49,5 @@ int tl_wait_reap(pid_t tid);
 
 /* Waits for TID's next stop and reaps it. Restarts after signals. */
 int tl_wait_task(pid_t tid, struct tl_stop *out);
-/* The same without waiting: -EAGAIN if it has none. */
-int tl_wait_task_poll(pid_t tid, struct tl_stop *out);
 
 #endif

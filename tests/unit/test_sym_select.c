@@ -235,6 +235,20 @@ Test(select, by_source_file)
 	expect(S, "p.cc", F, "plain", 1, 0);
 }
 
+/* A pattern used once. */
+static int tl_pattern_match(const char *pattern, const struct tl_func *f, bool *matches)
+{
+	struct tl_pattern *p;
+	int r = tl_pattern_new(pattern, &p);
+
+	*matches = false;
+	if (r != TL_OK)
+		return r;
+	*matches = tl_pattern_matches(p, f, tl_image_is_program(f->image));
+	tl_pattern_free(p);
+	return TL_OK;
+}
+
 Test(select, one_pattern_by_itself)
 {
 	const struct tl_func *f = func(prog, "plain");
